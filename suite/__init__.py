@@ -1,0 +1,1 @@
+"""Measure a CUDA program on a sparse problem, whoever wrote the program."""

@@ -1,0 +1,39 @@
+"""Whatever produces programs for a problem: a baseline file, a library, a trained variant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from suite.problem import Problem
+from suite.program import Answer
+
+
+class Kind(StrEnum):
+    """What an author is; decides how its failures are read."""
+
+    BASELINE = "baseline"  # hand-tuned, ships with the project: a failure is a defect
+    LIBRARY = "library"  # vendor routine
+    FILE = "file"  # somebody's own program
+    MODEL = "model"  # generated: a failure is a result
+
+
+class Author(Protocol):
+    """Something with a name that answers problems.
+
+    Attributes:
+        name: Unique in a campaign; letters, digits, ``_``, ``-`` and ``.``.
+        kind: What it is.
+    """
+
+    name: str
+    kind: Kind
+
+    def answers(self, op: str) -> bool:
+        """Whether the author writes programs for the operation at all (``spmv`` or ``spmm``)."""
+        ...
+
+    def write(self, problem: Problem, samples: int) -> Sequence[Answer]:
+        """Writes up to ``samples`` programs for the problem; a deterministic author writes one."""
+        ...

@@ -1,0 +1,180 @@
+"""The seam between the evaluation path and the machine that runs a program.
+
+Two implementations: ``cuda`` (pycuda on the primary context) and ``emulator`` (the same device code as
+C++ on the host). Both live inside a worker process, so a fault or a hang costs the worker, not the run.
+Everything above this seam is the same for every device, and everything below knows plans only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from suite.evaluation import Resources, Status, Timing
+from suite.harness.plan import Plan
+from suite.harness.timing import Precision
+
+
+class DeviceFault(RuntimeError):
+    """A program failed on the device; ``status`` is its verdict."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """What a device is, for the record.
+
+    Attributes:
+        kind: ``cuda`` or ``emulator``.
+        name: ``NVIDIA H200``; for the emulator, ``emulator``.
+        arch: The architecture that programs are compiled for, ``sm_90``.
+        multiprocessors: Programs may name it as ``sms``.
+        memory_bytes: Device memory in all.
+        shared_bytes: Shared memory that one block may use.
+        l2_bytes: Size of the L2 cache.
+        details: Driver, clocks, compiler and the like, as text.
+    """
+
+    kind: str
+    name: str
+    arch: str
+    multiprocessors: int
+    memory_bytes: int
+    shared_bytes: int
+    l2_bytes: int
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled program.
+
+    Attributes:
+        cubin: Machine code for the GPU.
+        source: What was compiled (prelude and code), which the emulator compiles again as C++.
+        log: Compiler output.
+        kernels: Resources by kernel.
+        milliseconds: Time of compilation; 0 when it came from the cache.
+    """
+
+    cubin: bytes
+    source: str
+    log: str
+    kernels: Mapping[str, Resources]
+    milliseconds: float
+
+
+@dataclass(frozen=True)
+class Check:
+    """Comparison of one output with the reference.
+
+    Attributes:
+        ratio: Largest |error| / bound; infinite where an element was not finite or not written.
+        wrong: Elements beyond their bound.
+        unwritten: Elements that still hold the poison (NaN).
+        row: Row of the first wrong element, -1 when none is.
+    """
+
+    ratio: float
+    wrong: int
+    unwritten: int
+    row: int
+
+
+class Executable(Protocol):
+    """Something that can be enqueued on the device: a loaded program or a library call."""
+
+    def run(self) -> None:
+        """Enqueues one whole multiplication, clears included. Asynchronous; errors come at ``sync``."""
+        ...
+
+    def close(self) -> None:
+        """Frees what loading took."""
+        ...
+
+
+class Buffer(Protocol):
+    """Device memory of ``nbytes`` bytes."""
+
+    nbytes: int
+
+
+class Device(Protocol):
+    """Memory, programs, checks and clocks of one device.
+
+    Letters: M rows, N columns, Z entries, K dense columns. Any method raises ``DeviceFault`` when the
+    device reports one.
+    """
+
+    facts: DeviceFacts
+
+    def allocate(self, nbytes: int) -> Buffer:
+        """Memory with undefined contents. ``nbytes`` may be 0."""
+        ...
+
+    def upload(self, array: np.ndarray) -> Buffer:
+        """A buffer that holds the array."""
+        ...
+
+    def download(self, buffer: Buffer, dtype: np.dtype) -> np.ndarray:
+        """The buffer's contents, one-dimensional."""
+        ...
+
+    def free(self, buffer: Buffer) -> None:
+        """Gives memory back."""
+        ...
+
+    def fill(self, buffer: Buffer, byte: int) -> None:
+        """Sets every byte; 0xFF makes every float a NaN."""
+        ...
+
+    def uniform(self, buffer: Buffer, dtype: np.dtype, seed: int) -> None:
+        """Fills with ``suite.harness.inputs.uniform(seed, count, dtype)``, never zero, in (-1, 1)."""
+        ...
+
+    def gather(self, source: Buffer, slots: Buffer | None, out: Buffer, dtype: np.dtype) -> None:
+        """out[i] = source[slots[i]], 0 where slots[i] is -1; a copy where ``slots`` is None."""
+        ...
+
+    def digest(self, buffer: Buffer) -> int:
+        """A 64-bit digest of the contents: changed contents change it."""
+        ...
+
+    def load(self, compiled: Compiled, plan: Plan, buffers: Mapping[str, Buffer]) -> Executable:
+        """Loads a program. ``buffers`` has every bound name and every workspace."""
+        ...
+
+    def sync(self) -> None:
+        """Waits until everything enqueued is done."""
+        ...
+
+    def check(
+        self,
+        csr: tuple[Buffer, Buffer, Buffer],
+        dense: Buffer,
+        output: Buffer,
+        rows: int,
+        columns: int,
+        dtype: np.dtype,
+    ) -> Check:
+        """Compares ``output`` (M × K, row-major) with ``A @ dense`` by the bound of ``suite.harness.verify``.
+
+        Args:
+            csr: Row pointers (M + 1), column indices (Z) and values (Z) that no program was given.
+            dense: x or B, N × K, row-major.
+            output: y or C.
+            rows: M.
+            columns: K.
+            dtype: Precision of values, dense input and output.
+        """
+        ...
+
+    def measure(self, run: Callable[[], None], precision: Precision) -> tuple[Timing, Timing] | float:
+        """Hot and cold device times of ``run``; on the emulator, host microseconds of one run."""
+        ...

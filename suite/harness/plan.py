@@ -1,0 +1,151 @@
+"""What a program declares and what will run: the two shapes a program takes between text and device.
+
+``parse`` turns a text into a ``Declaration``; ``bind`` turns a declaration and one problem into a
+``Plan``, in which every name has become a buffer or a number. Devices know plans only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from suite.formats.base import Format
+
+
+class ProgramError(ValueError):
+    """A program that says something it may not; the message names the line and what would be right."""
+
+
+class ParseError(ProgramError):
+    """The text or its header lines cannot be read."""
+
+
+class BindError(ProgramError):
+    """The program asks for something that its format and problem do not offer."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel, for example ``const int* __restrict__ row_ptr``.
+
+    Attributes:
+        name: Its name, by which it binds.
+        base: Its type without ``const``, ``volatile``, ``__restrict__`` and the star: ``int``, ``float``,
+            ``real``, ``unsigned int``, ``long long``.
+        pointer: Whether it is a pointer.
+        const: Whether what it points to is const.
+        line: Line of the text, from 1.
+    """
+
+    name: str
+    base: str
+    pointer: bool
+    const: bool
+    line: int
+
+
+@dataclass(frozen=True)
+class LaunchLine:
+    """A ``//! launch`` line: kernel and arithmetic, unevaluated. Tuples hold x, y, z."""
+
+    kernel: str
+    grid: tuple[str, ...]
+    block: tuple[str, ...]
+    shared: str
+    line: int
+
+
+@dataclass(frozen=True)
+class WorkspaceLine:
+    """A ``//! workspace`` line: scratch memory, cleared before each run when ``zero``."""
+
+    name: str
+    dtype: str  # int, float, double, real or unsigned
+    count: str  # arithmetic: elements
+    zero: bool
+    line: int
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A program's text, read.
+
+    Attributes:
+        op: ``spmv`` or ``spmm``.
+        format: The storage format it reads.
+        constants: ``//! let NAME INTEGER`` lines; macros for the code and names for the arithmetic.
+        requires: Arithmetic that must be nonzero for the program to apply, with its line.
+        launches: In running order.
+        workspaces: Scratch memory.
+        init_zero: Whether the output is cleared before each run, inside the timed region.
+        kernels: Parameters of each ``extern "C" __global__`` kernel, by its name.
+        code: What the compiler gets: the text with fences and byte-order mark removed.
+    """
+
+    op: str
+    format: Format
+    constants: dict[str, int]
+    requires: tuple[tuple[str, int], ...]
+    launches: tuple[LaunchLine, ...]
+    workspaces: tuple[WorkspaceLine, ...]
+    init_zero: bool
+    kernels: dict[str, tuple[Parameter, ...]]
+    code: str
+
+
+@dataclass(frozen=True)
+class BufferArg:
+    """A kernel argument that is a buffer, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ScalarArg:
+    """A kernel argument that is a number, with the C type that the kernel declares for it."""
+
+    value: int
+    ctype: str  # int, unsigned int, long long, unsigned long long
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch with everything decided. An empty grid is not launched."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    args: tuple[BufferArg | ScalarArg, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to launch."""
+        return 0 in self.grid
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Scratch memory with its size decided."""
+
+    name: str
+    nbytes: int
+    zero: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one run of a program does, in order: clear, then launch.
+
+    Attributes:
+        output: Name of the output buffer: ``y`` or ``C``.
+        init_zero: Clear the output first.
+        workspaces: Scratch memory to provide; those with ``zero`` are cleared first.
+        launches: Kernels in order.
+        bound: Names of all the buffers that some launch uses, workspaces excluded.
+    """
+
+    output: str
+    init_zero: bool
+    workspaces: tuple[Workspace, ...]
+    launches: tuple[Launch, ...]
+    bound: tuple[str, ...]
