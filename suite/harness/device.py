@@ -22,8 +22,11 @@ class DeviceFault(RuntimeError):
     """A program failed on the device; ``status`` is its verdict."""
 
     def __init__(self, status: Status, message: str) -> None:
-        super().__init__(message)
+        super().__init__(status, message)  # both, so that it can be pickled
         self.status = status
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,14 @@ class Executable(Protocol):
 
     def run(self) -> None:
         """Enqueues one whole multiplication, clears included. Asynchronous; errors come at ``sync``."""
+        ...
+
+    def refresh(self) -> None:
+        """Takes in changed inputs, where it keeps copies of its own; not timed. Most do nothing."""
+        ...
+
+    def collect(self) -> None:
+        """Brings the result into the output buffer, where it is elsewhere; not timed. Most do nothing."""
         ...
 
     def close(self) -> None:

@@ -1,0 +1,253 @@
+"""One pytest run: who is asked what, in an order that builds each matrix once, and the rows that come of it.
+
+Knows no pytest. An ask that goes wrong in any way still leaves its rows.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Protocol
+
+from suite.author import Author, Kind
+from suite.config import SuiteConfig
+from suite.evaluation import Evaluation, Status
+from suite.harness.device import DeviceFacts
+from suite.journal import Journal
+from suite.matrices.base import Matrix, MatrixError, MatrixSpec
+from suite.problem import Op, Problem
+from suite.program import Answer
+from suite.record import Ask, Row, judged, missing
+
+
+class Evaluates(Protocol):
+    """What a campaign needs of ``suite.harness.evaluate.Evaluator``."""
+
+    facts: DeviceFacts
+
+    def evaluate(self, problem: Problem, answer: Answer) -> Evaluation:
+        """The verdict on one answer."""
+        ...
+
+    def release(self, matrix: Matrix) -> None:
+        """Drops what is kept of a matrix."""
+        ...
+
+    def close(self) -> None:
+        """Ends the workers."""
+        ...
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A problem and an author, before anything is built."""
+
+    op: Op
+    matrix: MatrixSpec
+    columns: int
+    author: Author
+
+    @property
+    def id(self) -> str:
+        """Readable and stable, for pytest ids."""
+        columns = "" if self.op is Op.SPMV else f"n{self.columns}-"
+        return f"{self.matrix.name}-{columns}{self.author.name}"
+
+
+def pairs(config: SuiteConfig, op: Op) -> Iterator[Pair]:
+    """Everything that is asked of one operation, matrix by matrix."""
+    for matrix in config.matrices:
+        for columns in (1,) if op is Op.SPMV else config.columns:
+            for author in config.authors:
+                if author.answers(op.value):
+                    yield Pair(op, matrix, columns, author)
+
+
+def ask(config: SuiteConfig, pair: Pair, test: str) -> Ask:
+    """The pair as it goes on record, with the pytest item that measures it."""
+    return Ask(
+        test=test,
+        op=pair.op,
+        columns=pair.columns,
+        dtype=config.dtype,
+        matrix=pair.matrix.name,
+        family=pair.matrix.family,
+        author=pair.author.name,
+        kind=pair.author.kind,
+        samples=config.samples,
+    )
+
+
+class Shelf:
+    """Holds one built matrix, and builds the next one in the background meanwhile.
+
+    Args:
+        specs: What can be built.
+        evaluator: Told when a matrix is not needed any more.
+    """
+
+    def __init__(self, specs: Sequence[MatrixSpec], evaluator: Evaluates) -> None:
+        self._specs = {spec.name: spec for spec in specs}
+        self._evaluator = evaluator
+        self._building: dict[str, Future[Matrix]] = {}
+        self._held: str | None = None
+
+    def take(self, name: str, following: str | None = None) -> Matrix:
+        """The matrix; the one held before is released, and ``following`` is started on.
+
+        Raises:
+            MatrixError: It cannot be built.
+        """
+        if self._held not in (None, name):
+            self.drop()
+        self._held = name
+        future = self._start(name)
+        try:
+            return future.result()
+        finally:
+            if following is not None:
+                self._start(following)
+
+    def drop(self) -> None:
+        """Releases the matrix that is held."""
+        future = self._building.pop(self._held or "", None)
+        self._held = None
+        if future is not None and future.done() and future.exception() is None:
+            self._evaluator.release(future.result())
+
+    def _start(self, name: str) -> Future[Matrix]:
+        if name not in self._building:
+            self._building[name] = future = Future[Matrix]()
+            # Not a pool: its threads are waited for at exit, and a large build outlives an interrupt.
+            threading.Thread(target=_build, args=(self._specs[name], future), daemon=True).start()
+        return self._building[name]
+
+
+def _build(spec: MatrixSpec, future: Future[Matrix]) -> None:
+    try:
+        future.set_result(spec.build())
+    except MatrixError as error:
+        future.set_exception(error)
+    except Exception as error:  # a matrix source may fail in any way, and its asks still get rows
+        future.set_exception(MatrixError(f"{spec.name}: {type(error).__name__}: {error}"))
+
+
+class Campaign:
+    """Measures asks one by one and writes their rows down.
+
+    Args:
+        name: Identifier, shared by every process of the campaign.
+        config: What was decided.
+        evaluator: Judges answers; closed with the campaign.
+        journal: Where rows go.
+    """
+
+    def __init__(
+        self, name: str, config: SuiteConfig, evaluator: Evaluates, journal: Journal
+    ) -> None:
+        self.name = name
+        self.config = config
+        self.evaluator = evaluator
+        self.rows: dict[str, list[Row]] = {}
+        self._journal = journal
+        self._authors = {author.name: author for author in config.authors}
+        self._shelf = Shelf(config.matrices, evaluator)
+        self._after: Mapping[str, str | None] = {}
+
+    def plan(self, asks: Sequence[Ask]) -> None:
+        """Writes down what will be asked; in this order, matrices are built ahead."""
+        self._journal.asked(asks)
+        order = list(dict.fromkeys(ask.matrix for ask in asks))
+        self._after = dict(zip(order, [*order[1:], None], strict=True))
+
+    def measure(self, ask: Ask, last_of_matrix: bool = False) -> list[Row]:
+        """Asks the author and judges every answer.
+
+        Args:
+            ask: What to ask.
+            last_of_matrix: Release the matrix afterwards.
+
+        Returns:
+            At least one row, already in the journal.
+        """
+        rows = self.rows.setdefault(ask.problem_key, [])
+        mine = []
+        for row in self._answers(ask):
+            self._journal.add(row)
+            mine.append(row)
+        rows += mine
+        if last_of_matrix:
+            self._shelf.drop()
+        return mine
+
+    def close(self) -> None:
+        """Ends the evaluator and the journal."""
+        self._shelf.drop()
+        self.evaluator.close()
+        self._journal.close()
+
+    def _answers(self, ask: Ask) -> Iterator[Row]:
+        expected = range(ask.samples if ask.kind is Kind.MODEL else 1)
+        try:
+            matrix = self._shelf.take(ask.matrix, self._after.get(ask.matrix))
+            problem = Problem(ask.op, matrix, ask.columns, ask.dtype)
+            answers = self._authors[ask.author].write(problem, ask.samples)
+        except MatrixError as error:
+            yield from (missing(self.name, ask, sample, str(error)) for sample in expected)
+            return
+        except Exception as error:  # an author may fail in any way, and its asks still get rows
+            reason = f"{ask.author} could not answer: {type(error).__name__}: {error}"
+            trace = traceback.format_exc()
+            yield from (missing(self.name, ask, s, reason, log=trace) for s in expected)
+            return
+        if not answers:
+            reason = f"{ask.author} wrote nothing for {ask.problem_key}"
+            yield from (missing(self.name, ask, sample, reason) for sample in expected)
+        for sample, answer in enumerate(answers):
+            self._journal.program(answer.digest, answer.text)
+            try:
+                verdict = self.evaluator.evaluate(problem, answer)
+            except Exception as error:  # the suite's own fault, never the program's
+                reason = f"the evaluator failed: {type(error).__name__}: {error}"
+                yield missing(self.name, ask, sample, reason, log=traceback.format_exc())
+            else:
+                yield judged(self.name, ask, problem, answer, verdict, sample)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an ask counts as a test.
+
+    Attributes:
+        verdict: ``passed``, ``skipped`` or ``failed``.
+        reason: One line; empty when passed.
+        log: What the compiler or the suite said about it.
+    """
+
+    verdict: str
+    reason: str = ""
+    log: str = ""
+
+
+def outcome(kind: Kind, rows: Sequence[Row]) -> Outcome:
+    """How rows of one ask count as a test.
+
+    A failure is a defect, except where a model wrote the program: then it is a result. What the suite itself
+    could not do is a defect for everyone.
+    """
+    for row in rows:
+        defect = row.status is Status.INFRASTRUCTURE_ERROR or kind is not Kind.MODEL
+        if defect and row.status not in (Status.OK, Status.NOT_APPLICABLE):
+            return Outcome("failed", f"{row.status}: {row.error}", row.log)
+    if rows and all(row.status is Status.NOT_APPLICABLE for row in rows):
+        return Outcome("skipped", f"{Status.NOT_APPLICABLE}: {rows[0].error}")
+    return Outcome("passed")
+
+
+def representative(rows: Sequence[Row]) -> Row:
+    """The row that stands for an ask in tables: the fastest right one, otherwise the first."""
+    right = [row for row in rows if row.ok]
+    return min(right, key=lambda row: row.hot_us or row.emulated_us or 0.0) if right else rows[0]

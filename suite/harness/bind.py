@@ -1,0 +1,194 @@
+"""From declaration and problem to plan: every name becomes a buffer or a number.
+
+``check_names`` needs no matrix and runs before the compiler does; ``bind`` needs the sizes of the format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from suite.formats.base import Format, NotApplicableError
+from suite.harness.arithmetic import ExpressionError, evaluate, names_in
+from suite.harness.plan import (
+    BindError,
+    BufferArg,
+    Declaration,
+    Launch,
+    LaunchLine,
+    Parameter,
+    Plan,
+    ScalarArg,
+    Workspace,
+)
+from suite.problem import DType, Op
+
+DENSE = {Op.SPMV: "x", Op.SPMM: "B"}
+OUTPUT = {Op.SPMV: "y", Op.SPMM: "C"}
+PROBLEM_SIZES = ("rows", "cols", "nnz", "n", "sms", "itemsize")
+MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_THREADS = 1024
+_INTEGER_RANGE = {
+    "int": (-(2**31), 2**31),
+    "unsigned int": (0, 2**32),
+    "long long": (-(2**63), 2**63),
+    "unsigned long long": (0, 2**64),
+}
+_WORKSPACE_C = {"unsigned": "unsigned int"}
+_ITEMSIZE = {"int": 4, "unsigned": 4, "float": 4, "double": 8}
+_C_TYPE = {"int32": "int", "uint32": "unsigned int", "int16": "short", "uint16": "unsigned short"}
+
+
+def real_name(dtype: DType) -> str:
+    """The C type that ``real`` stands for."""
+    return "float" if dtype is DType.FLOAT32 else "double"
+
+
+def buffer_types(declaration: Declaration, op: Op) -> dict[str, str]:
+    """C element type of every buffer that the program may name; ``real`` for values."""
+    fmt = declaration.format
+    offered = {DENSE[op]: "real", OUTPUT[op]: "real"}
+    offered |= {name: _C_TYPE[dtype] for name, dtype in fmt.index_names.items()}
+    offered |= dict.fromkeys(fmt.value_names, "real")
+    return offered | {w.name: _WORKSPACE_C.get(w.dtype, w.dtype) for w in declaration.workspaces}
+
+
+def check_names(declaration: Declaration, op: Op, dtype: DType) -> None:
+    """Checks everything that can be said about a program without its matrix.
+
+    Raises:
+        BindError: Another operation, an unknown kernel, name or type; lists what is known.
+    """
+    if declaration.op != op:
+        raise BindError(f"the program says //! op {declaration.op}, the problem is {op}")
+    numbers = set(PROBLEM_SIZES) | set(declaration.format.size_names)
+    offered = buffer_types(declaration, op)
+    for name in declaration.constants:
+        if name in numbers or name in offered:
+            raise BindError(f"constant {name} hides a name of the problem or the format; rename it")
+    for workspace in declaration.workspaces:
+        if workspace.name in numbers or workspace.name in _reserved(declaration.format, op):
+            raise BindError(f"line {workspace.line}: workspace {workspace.name} hides a name; rename it")
+    numbers |= set(declaration.constants)
+    for text, line in _arithmetic(declaration):
+        unknown = sorted(names_in(text) - numbers)
+        if unknown:
+            raise BindError(f"line {line}: unknown name {unknown[0]!r}; known are {_listed(numbers)}")
+    for launch in declaration.launches:
+        for parameter in _kernel(declaration, launch):
+            _check_parameter(parameter, launch.kernel, numbers, offered, dtype)
+
+
+def bind(declaration: Declaration, op: Op, dtype: DType, sizes: Mapping[str, int]) -> Plan:
+    """Decides sizes, geometry and arguments.
+
+    Args:
+        declaration: A declaration that ``check_names`` has passed.
+        op: The operation.
+        dtype: Precision.
+        sizes: Value of every name of ``PROBLEM_SIZES`` and of the format's sizes.
+
+    Returns:
+        The plan.
+
+    Raises:
+        NotApplicableError: A ``//! require`` line does not hold.
+        BindError: A launch no device accepts, or a number that its parameter cannot hold.
+    """
+    known = {**sizes, **declaration.constants}
+    for text, line in declaration.requires:
+        if not _number(text, line, known):
+            raise NotApplicableError(f"the program requires {text}")
+    workspaces = []
+    for w in declaration.workspaces:
+        itemsize = _ITEMSIZE.get(w.dtype, dtype.numpy.itemsize)
+        workspaces.append(Workspace(w.name, _number(w.count, w.line, known) * itemsize, w.zero))
+    launches = tuple(_launch(declaration, line, known) for line in declaration.launches)
+    used = {arg.name for launch in launches for arg in launch.args if isinstance(arg, BufferArg)}
+    return Plan(
+        output=OUTPUT[op],
+        init_zero=declaration.init_zero,
+        workspaces=tuple(workspaces),
+        launches=launches,
+        bound=tuple(sorted(used - {w.name for w in workspaces})),
+    )
+
+
+def _reserved(fmt: Format, op: Op) -> set[str]:
+    return {DENSE[op], OUTPUT[op], *fmt.index_names, *fmt.value_names}
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _arithmetic(declaration: Declaration) -> list[tuple[str, int]]:
+    texts = list(declaration.requires)
+    texts += [(w.count, w.line) for w in declaration.workspaces]
+    for launch in declaration.launches:
+        texts += [(text, launch.line) for text in (*launch.grid, *launch.block, launch.shared)]
+    return texts
+
+
+def _kernel(declaration: Declaration, launch: LaunchLine) -> tuple[Parameter, ...]:
+    if launch.kernel not in declaration.kernels:
+        there = _listed(set(declaration.kernels)) or 'none (a kernel starts with extern "C" __global__ void)'
+        raise BindError(f"line {launch.line}: no kernel {launch.kernel!r}; the text has {there}")
+    return declaration.kernels[launch.kernel]
+
+
+def _check_parameter(
+    parameter: Parameter, kernel: str, numbers: set[str], offered: Mapping[str, str], dtype: DType
+) -> None:
+    where = f"line {parameter.line}: kernel {kernel}: parameter {parameter.name}"
+    if not parameter.pointer:
+        if parameter.name not in numbers:
+            what = "is an array, take it by pointer" if parameter.name in offered else "is unknown"
+            raise BindError(f"{where} {what}; known numbers are {_listed(numbers)}")
+        if parameter.base not in _INTEGER_RANGE:
+            raise BindError(f"{where} is a number of type int, not {parameter.base}")
+        return
+    if parameter.name not in offered:
+        what = "is a number, take it by value" if parameter.name in numbers else "is unknown"
+        raise BindError(f"{where} {what}; known arrays are {_listed(set(offered))}")
+    wanted = offered[parameter.name]
+    accepted = {"real", real_name(dtype)} if wanted == "real" else {wanted}
+    if parameter.base not in accepted:
+        hint = " (reinterpret it inside the kernel)" if parameter.base[-1:].isdigit() else ""
+        raise BindError(f"{where} points to {wanted} ({real_name(dtype)} here), not {parameter.base}{hint}")
+
+
+def _number(text: str, line: int, known: Mapping[str, int]) -> int:
+    try:
+        return evaluate(text, known)
+    except ExpressionError as error:
+        raise BindError(f"line {line}: {error}") from None
+
+
+def _launch(declaration: Declaration, line: LaunchLine, known: Mapping[str, int]) -> Launch:
+    grid = _geometry(line.grid, MAX_GRID, "grid", line, known)
+    block = _geometry(line.block, MAX_BLOCK, "block", line, known)
+    threads = block[0] * block[1] * block[2]
+    if not 1 <= threads <= MAX_THREADS:
+        raise BindError(f"line {line.line}: a block of {threads} threads; from 1 to {MAX_THREADS} are possible")
+    args: list[BufferArg | ScalarArg] = []
+    for parameter in _kernel(declaration, line):
+        if parameter.pointer:
+            args.append(BufferArg(parameter.name))
+            continue
+        value = known[parameter.name]
+        low, high = _INTEGER_RANGE[parameter.base]
+        if not low <= value < high:
+            raise BindError(f"kernel {line.kernel}: {parameter.name} is {value}, too large for {parameter.base}")
+        args.append(ScalarArg(value, parameter.base))
+    return Launch(line.kernel, grid, block, _number(line.shared, line.line, known), tuple(args))
+
+
+def _geometry(
+    texts: tuple[str, ...], limits: tuple[int, int, int], what: str, line: LaunchLine, known: Mapping[str, int]
+) -> tuple[int, int, int]:
+    values = [_number(text, line.line, known) for text in texts] + [1] * (3 - len(texts))
+    for axis, value, limit in zip("xyz", values, limits, strict=True):
+        if value > limit:
+            raise BindError(f"line {line.line}: {what} {axis} is {value}; at most {limit}")
+    return values[0], values[1], values[2]

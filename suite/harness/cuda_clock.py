@@ -1,0 +1,137 @@
+"""Device time of one multiplication, by replaying captured graphs.
+
+Timing single launches with events would add the host's launch cost, 10 to 20 µs, to whoever launches
+most. So every competitor is captured into a graph:
+
+- hot: many multiplications back to back between two events, as in an iterative solver;
+- cold: the L2 is flushed before each multiplication, and event nodes inside the graph enclose the
+  multiplication alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from suite.evaluation import Status, Timing
+from suite.harness.device import DeviceFault
+from suite.harness.timing import Precision, enough, summarise
+
+COLD_RUNS = 4  # flushed multiplications a graph: enough to amortise its launch, few enough to stop in time
+
+
+class Clock:
+    """Measures on one stream.
+
+    Args:
+        stream: Handle of the stream on which ``run`` enqueues.
+        flush: Enqueues, on that stream, something that leaves nothing of interest in the L2.
+    """
+
+    def __init__(self, stream: int, flush: Callable[[], None]) -> None:
+        from cuda.bindings import driver
+
+        self._api = driver
+        self._stream = driver.CUstream(stream)
+        self._flush = flush
+        self._events = [self._call(driver.cuEventCreate, 0) for _ in range(2 * COLD_RUNS)]
+        flush()  # allocates; must not happen inside a capture
+
+    def measure(self, run: Callable[[], None], precision: Precision) -> tuple[Timing, Timing]:
+        """Hot and cold times of ``run``."""
+        return self.hot(run, precision), self.cold(run, precision)
+
+    def single(self, run: Callable[[], None]) -> float:
+        """Microseconds of one run between events, launch cost included."""
+        begin, end = self._events[:2]
+        self._call(self._api.cuEventRecord, begin, self._stream)
+        run()
+        self._call(self._api.cuEventRecord, end, self._stream)
+        self._call(self._api.cuEventSynchronize, end)
+        return self._elapsed(begin, end)
+
+    def hot(self, run: Callable[[], None], precision: Precision) -> Timing:
+        """Back-to-back time."""
+        begin, end = self._events[:2]
+        with self._graph(run) as graph:  # also warms up
+            self._replay(graph)
+            one_us = min(self._between(begin, end, graph) for _ in range(2))
+        launches = precision.launches(one_us)
+
+        def repeated() -> None:
+            for _ in range(launches):
+                run()
+
+        with self._graph(repeated) as graph:
+            self._replay(graph)
+            return self._sample(lambda: [self._between(begin, end, graph) / launches], launches, precision)
+
+    def cold(self, run: Callable[[], None], precision: Precision) -> Timing:
+        """Time with the L2 flushed before each multiplication."""
+        external = self._api.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
+        pairs = list(zip(self._events[::2], self._events[1::2], strict=True))
+
+        def flushed() -> None:
+            for begin, end in pairs:
+                self._flush()
+                self._call(self._api.cuEventRecordWithFlags, begin, self._stream, external)
+                run()
+                self._call(self._api.cuEventRecordWithFlags, end, self._stream, external)
+
+        with self._graph(flushed) as graph:
+
+            def samples() -> list[float]:
+                self._replay(graph)
+                return [self._elapsed(begin, end) for begin, end in pairs]
+
+            samples()
+            return self._sample(samples, 1, precision)
+
+    def _sample(self, take: Callable[[], list[float]], launches: int, precision: Precision) -> Timing:
+        samples: list[float] = []
+        spent_ms = 0.0
+        while not enough(samples, spent_ms, precision):
+            new = take()
+            samples += new
+            spent_ms += sum(new) * launches / 1e3
+        return summarise(samples, launches, precision)
+
+    def _between(self, begin: Any, end: Any, graph: Any) -> float:
+        self._call(self._api.cuEventRecord, begin, self._stream)
+        self._call(self._api.cuGraphLaunch, graph, self._stream)
+        self._call(self._api.cuEventRecord, end, self._stream)
+        self._call(self._api.cuEventSynchronize, end)
+        return self._elapsed(begin, end)
+
+    def _replay(self, graph: Any) -> None:
+        self._call(self._api.cuGraphLaunch, graph, self._stream)
+        self._call(self._api.cuStreamSynchronize, self._stream)
+
+    def _elapsed(self, begin: Any, end: Any) -> float:
+        return float(self._call(self._api.cuEventElapsedTime, begin, end)) * 1e3
+
+    @contextmanager
+    def _graph(self, enqueue: Callable[[], None]) -> Iterator[Any]:
+        mode = self._api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        self._call(self._api.cuStreamBeginCapture, self._stream, mode)
+        try:
+            enqueue()
+        finally:
+            graph = self._call(self._api.cuStreamEndCapture, self._stream)
+        executable = self._call(self._api.cuGraphInstantiate, graph, 0)
+        try:
+            yield executable
+        finally:
+            self._api.cuGraphExecDestroy(executable)
+            self._api.cuGraphDestroy(graph)
+
+    def _call(self, function: Callable[..., tuple[Any, ...]], *args: Any) -> Any:
+        error, *results = function(*args)
+        if error != self._api.CUresult.CUDA_SUCCESS:
+            _, text = self._api.cuGetErrorString(error)
+            message = (text or b"").decode() or str(error)
+            faulty = 700 <= int(error) < 720  # illegal address to launch failure
+            status = Status.MEMORY_FAULT if faulty else Status.INFRASTRUCTURE_ERROR
+            raise DeviceFault(status, f"while timing: {message}")
+        return results[0] if results else None

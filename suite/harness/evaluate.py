@@ -1,0 +1,288 @@
+"""From text to verdict: parse → bind → compile → load → verify → time → ``Evaluation``.
+
+The one path for every author. Steps that need no device run here; the rest is asked of a worker process,
+which is replaced when a program takes it down.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from filelock import FileLock
+
+from suite.evaluation import Evaluation, Resources, Status
+from suite.formats.base import NotApplicableError
+from suite.harness.bench import Prepared, ProblemRef
+from suite.harness.bind import bind, check_names
+from suite.harness.compile import CompileError, CompilerUnavailable, Target, source_of
+from suite.harness.device import Compiled, DeviceFacts, DeviceFault
+from suite.harness.exchange import Exchange
+from suite.harness.judge import Verdict
+from suite.harness.parse import parse
+from suite.harness.plan import BindError, Declaration, ParseError, Plan
+from suite.harness.timing import Precision
+from suite.harness.worker import Worker, WorkerDied, WorkerTimeout
+from suite.matrices.base import Matrix, MatrixError
+from suite.problem import DType, Op, Problem
+from suite.program import Answer, KernelProgram, LibraryCall
+
+
+class DeviceUnavailable(RuntimeError):
+    """The device asked for is not there; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Limits and precision of an evaluation.
+
+    Attributes:
+        precision: How precisely to time; None for verdicts without times.
+        compile_s: Seconds that one compilation may take.
+        run_s: Seconds that verifying and timing one program may take.
+        load_s: Seconds that loading or converting a matrix may take (never the program's fault).
+        library_s: Seconds for one library routine, which may try many algorithms.
+        compilers: Compiler processes; 0 for one per core.
+        ordinal: Which GPU.
+        cache: Folder for compiled programs.
+    """
+
+    precision: Precision | None = field(default_factory=Precision)
+    compile_s: float = 30.0
+    run_s: float = 20.0
+    load_s: float = 600.0
+    library_s: float = 120.0
+    compilers: int = 1
+    ordinal: int = 0
+    cache: Path = field(default_factory=lambda: Path(platformdirs.user_cache_dir("sparserl-bench")))
+
+
+class Evaluator:
+    """Evaluates programs on one device. A context manager; safe to use from one thread at a time.
+
+    Args:
+        device: ``cuda``, ``emulator``, or ``auto`` for a GPU where there is one.
+        settings: Limits and precision.
+
+    Attributes:
+        facts: What the device is.
+
+    Raises:
+        DeviceUnavailable: No such device.
+    """
+
+    facts: DeviceFacts
+
+    def __init__(self, device: str = "auto", settings: Settings | None = None) -> None:
+        self.settings = settings = settings or Settings()
+        self._exchange = Exchange()
+        self._held: set[str] = set()
+        self._seed = secrets.randbits(62)  # no program can know it; verdicts do not depend on it
+        compilers = settings.compilers or os.cpu_count() or 1
+        self._compilers = [Worker("compiler", {"cache": settings.cache / "cubin"}) for _ in range(compilers)]
+        self._worker, self.facts = self._open(device)
+        self._lock = _device_lock(self.facts)
+
+    def __enter__(self) -> Evaluator:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends every process and removes every temporary file."""
+        for worker in (self._worker, *self._compilers):
+            worker.close()
+        self._exchange.close()
+
+    def release(self, matrix: Matrix) -> None:
+        """Forgets a matrix, here and on the device."""
+        self._held = {key for key in self._held if not key.startswith(matrix.digest)}
+        self._exchange.drop(matrix.digest)
+        try:
+            self._worker.call("release", matrix.digest, timeout=self.settings.load_s)
+        except (WorkerDied, WorkerTimeout, DeviceFault):
+            self._worker.close()  # a fresh worker holds nothing
+
+    def evaluate(self, problem: Problem, answer: Answer) -> Evaluation:
+        """Evaluates one answer to one problem.
+
+        Never raises for anything that the program did, nor for a lost worker: whatever happens is a status.
+        """
+        evaluation = self._attempt(problem, answer)
+        if evaluation.status is Status.INFRASTRUCTURE_ERROR:
+            self._worker.close()
+            evaluation = self._attempt(problem, answer)
+        return evaluation
+
+    def compile_ahead(self, programs: Sequence[KernelProgram], dtype: DType) -> None:
+        """Compiles programs in parallel, so that evaluating them finds the binary. Failures wait their turn."""
+        with ThreadPoolExecutor(len(self._compilers)) as threads:
+            free = list(self._compilers)
+
+            def one(program: KernelProgram) -> None:
+                worker = free.pop()
+                try:
+                    declaration = parse(program.text)
+                    check_names(declaration, Op(declaration.op), dtype)
+                    self._compile(declaration, dtype, worker)
+                except (ParseError, BindError, CompileError, CompilerUnavailable, WorkerDied, WorkerTimeout):
+                    pass
+                finally:
+                    free.append(worker)
+
+            list(threads.map(one, programs))
+
+    # Inside
+
+    def _attempt(self, problem: Problem, answer: Answer) -> Evaluation:
+        started = time.perf_counter()
+        blank = Evaluation(Status.INFRASTRUCTURE_ERROR, "not evaluated", device=self.facts.name)
+        try:
+            if isinstance(answer, LibraryCall):
+                evaluation = self._library(problem, answer, blank)
+            else:
+                evaluation = self._program(problem, answer, blank)
+        except MatrixError as error:
+            evaluation = _failed(blank, Status.NOT_APPLICABLE, error)
+        except (WorkerDied, WorkerTimeout, OSError, CompilerUnavailable) as error:
+            evaluation = _failed(blank, Status.INFRASTRUCTURE_ERROR, error)
+        except DeviceFault as fault:  # outside a judgement: while loading the problem
+            evaluation = _failed(blank, Status.INFRASTRUCTURE_ERROR, fault)
+        if evaluation.status in (Status.MEMORY_FAULT, Status.TIMEOUT) and self.facts.kind == "cuda":
+            self._worker.close()  # its context is lost
+        spent = (time.perf_counter() - started) * 1e3 - (evaluation.compile_ms or 0.0)
+        return replace(evaluation, wall_ms=spent)
+
+    def _program(self, problem: Problem, answer: KernelProgram, blank: Evaluation) -> Evaluation:
+        try:
+            declaration = parse(answer.text)
+        except ParseError as error:
+            return _failed(blank, Status.PARSE_ERROR, error)
+        try:
+            check_names(declaration, problem.op, problem.dtype)
+            key = self._hold(problem)
+            prepared = self._prepare(key, declaration)
+            plan = bind(declaration, problem.op, problem.dtype, {**prepared.sizes, "n": problem.columns})
+        except BindError as error:
+            return _failed(blank, Status.BIND_ERROR, error)
+        except NotApplicableError as error:
+            return _failed(blank, Status.NOT_APPLICABLE, error)
+        nbytes = sum(size for name, size in prepared.nbytes.items() if name in plan.bound)
+        known = replace(blank, format_bytes=nbytes, conversion_ms=prepared.conversion_ms)
+        try:
+            compiled = self._compile(declaration, problem.dtype, self._compilers[0])
+        except CompileError as error:
+            return replace(_failed(known, Status.COMPILE_ERROR, error), log=error.log)
+        except (WorkerTimeout, WorkerDied) as error:
+            return _failed(known, Status.COMPILE_ERROR, f"the compiler gave up: {error}")
+        verdict = self._judge(key, declaration, plan, compiled)
+        known = replace(known, log=compiled.log, compile_ms=compiled.milliseconds)
+        return _evaluation(known, verdict, _hungriest(compiled, plan))
+
+    def _library(self, problem: Problem, answer: LibraryCall, blank: Evaluation) -> Evaluation:
+        if self.facts.kind != "cuda":
+            return _failed(blank, Status.NOT_APPLICABLE, f"{answer.author} needs an NVIDIA GPU")
+        key = self._hold(problem)
+        with self._lock:
+            verdict = self._worker.call(
+                "judge_library", key, answer.author, self.settings.precision, timeout=self.settings.library_s
+            )
+        return _evaluation(blank, verdict, None)
+
+    def _judge(self, key: str, declaration: Declaration, plan: Plan, compiled: Compiled) -> Verdict:
+        limit = self.settings.run_s
+        slack = 0.0 if self.facts.kind == "cuda" else 10.0  # the emulator's worker keeps the limit itself
+        arguments = (key, declaration.format, plan, compiled, self.settings.precision)
+        try:
+            with self._lock:
+                verdict = self._worker.call("judge_program", *arguments, timeout=limit + slack)
+        except WorkerTimeout:
+            return Verdict(Status.TIMEOUT, f"the program did not finish within {limit:g} s")
+        assert isinstance(verdict, Verdict)
+        return verdict
+
+    def _hold(self, problem: Problem) -> str:
+        digest = problem.matrix.digest
+        key = f"{digest}/{problem.label}/{problem.dtype.short}"
+        if key not in self._held:
+            folder = self._exchange.put(problem)
+            ref = ProblemRef(
+                key, digest, folder, problem.matrix.csr.shape, problem.op, problem.columns, problem.dtype, self._seed
+            )
+            self._worker.call("hold", ref, timeout=self.settings.load_s)
+            self._held.add(key)
+        return key
+
+    def _prepare(self, key: str, declaration: Declaration) -> Prepared:
+        prepared = self._worker.call("prepare", key, declaration.format, timeout=self.settings.load_s)
+        assert isinstance(prepared, Prepared)
+        return prepared
+
+    def _compile(self, declaration: Declaration, dtype: DType, worker: Worker) -> Compiled:
+        source = source_of(declaration.code, declaration.constants, dtype)
+        target = Target(self.facts.arch, dtype)
+        compiled = worker.call("compile", source, target, timeout=self.settings.compile_s)
+        assert isinstance(compiled, Compiled)
+        return compiled
+
+    def _open(self, device: str) -> tuple[Worker, DeviceFacts]:
+        kinds = {"auto": ("cuda", "emulator"), "cuda": ("cuda",), "emulator": ("emulator",)}[device]
+        reasons: list[str] = []
+        for kind in kinds:
+            worker = Worker(kind, self._arguments(kind), self._held.clear)
+            try:
+                facts = worker.call("facts", timeout=self.settings.load_s)
+                assert isinstance(facts, DeviceFacts)
+                return worker, facts
+            except (RuntimeError, OSError) as error:  # what the devices and the worker raise
+                worker.close()
+                reasons.append(str(error).splitlines()[0])
+        raise DeviceUnavailable("; ".join(reasons))
+
+    def _arguments(self, kind: str) -> dict[str, Any]:
+        if kind == "cuda":
+            return {"cache": self.settings.cache / "cubin", "ordinal": self.settings.ordinal}
+        return {"cache": self.settings.cache / "emulator", "run_s": self.settings.run_s}
+
+
+def _failed(blank: Evaluation, status: Status, error: Exception | str) -> Evaluation:
+    return replace(blank, status=status, error=str(error) or repr(error))
+
+
+def _evaluation(known: Evaluation, verdict: Verdict, resources: Resources | None) -> Evaluation:
+    return replace(
+        known,
+        status=verdict.status,
+        error=verdict.error,
+        resources=resources if verdict.status.compiled else None,
+        error_ratio=verdict.error_ratio,
+        checks=verdict.checks,
+        hot=verdict.hot,
+        cold=verdict.cold,
+        emulated_us=verdict.emulated_us,
+        detail=verdict.detail,
+    )
+
+
+def _hungriest(compiled: Compiled, plan: Plan) -> Resources | None:
+    launched = {launch.kernel for launch in plan.launches}
+    found = [r for name, r in compiled.kernels.items() if name in launched]
+    return max(found, key=lambda r: (r.registers, r.spill_bytes), default=None)
+
+
+def _device_lock(facts: DeviceFacts) -> AbstractContextManager[object]:
+    """One measurement at a time on a GPU, across processes and users of the host."""
+    if facts.kind != "cuda":
+        return nullcontext()
+    bus = facts.details.get("pci_bus_id", "0").replace(":", "-")
+    return FileLock(Path(tempfile.gettempdir()) / f"sparserl-gpu-{bus}.lock", mode=0o666)

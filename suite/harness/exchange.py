@@ -1,0 +1,61 @@
+"""Hands matrices to worker processes without copying them through a pipe."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+import numpy as np
+
+from suite.problem import Problem
+
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+class Exchange:
+    """A private folder of arrays, in shared memory where there is room; gone when closed or at exit."""
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+        self._finalizer: weakref.finalize[..., Exchange] | None = None
+
+    def put(self, problem: Problem) -> Path:
+        """Writes the problem's CSR arrays, once per matrix and precision.
+
+        Returns:
+            A folder with ``indptr.npy``, ``indices.npy`` and ``values.npy``.
+
+        Raises:
+            OSError: No space.
+        """
+        csr = problem.matrix.csr
+        wanted = csr.indptr.nbytes + csr.indices.nbytes + problem.values.nbytes
+        folder = self._open(wanted) / problem.matrix.digest / problem.dtype.short
+        if not (folder / "values.npy").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            np.save(folder / "indptr.npy", csr.indptr)
+            np.save(folder / "indices.npy", csr.indices)
+            np.save(folder / "values.npy", problem.values)
+        return folder
+
+    def drop(self, digest: str) -> None:
+        """Removes a matrix."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder / digest, ignore_errors=True)
+
+    def close(self) -> None:
+        """Removes everything."""
+        if self._finalizer is not None:
+            self._finalizer()
+        self._folder = self._finalizer = None
+
+    def _open(self, wanted: int) -> Path:
+        if self._folder is None:
+            roomy = _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK)
+            roomy = roomy and shutil.disk_usage(_SHARED_MEMORY).free > 4 * wanted
+            self._folder = Path(tempfile.mkdtemp(prefix="sparserl-", dir=_SHARED_MEMORY if roomy else None))
+            self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder

@@ -1,0 +1,28 @@
+"""What a worker process can be: a compiler, a GPU, or the emulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from suite.harness.bench import Bench
+from suite.harness.compile import Cache
+
+
+def compiler(cache: Path) -> Cache:
+    """Compiles programs, keeping them in ``cache``."""
+    return Cache(cache)
+
+
+def cuda(cache: Path, ordinal: int) -> Bench:
+    """A bench on a GPU."""
+    from suite.harness.cuda import CudaDevice
+
+    return Bench(CudaDevice(cache, ordinal))
+
+
+def emulator(cache: Path, run_s: float) -> Bench:
+    """A bench on the emulator; every program runs in a forked child for at most ``run_s`` seconds."""
+    from suite.harness.emulator.device import EmulatorDevice
+    from suite.harness.isolate import forked
+
+    return Bench(EmulatorDevice(cache), lambda attempt: forked(attempt, run_s))

@@ -1,0 +1,177 @@
+"""Reads CUDA source as far as the suite needs: its tokens, directives and kernel signatures.
+
+A tokeniser, not text search: comments, strings, line splices and digraphs are seen as the compiler sees
+them. Macros are not expanded, so a kernel's name and parameters must stand in the text as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from suite.harness.plan import Parameter, ParseError
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space>[ \t\f\v\r]+)
+    | (?P<newline>\n)
+    | (?P<comment>//[^\n]*|/\*.*?\*/)
+    | (?P<raw>R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)")
+    | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    | (?P<name>[A-Za-z_]\w*)
+    | (?P<number>\.?\d(?:'?[\w.]|(?<=[eEpP])[+-])*)
+    | (?P<punct>%:|<%|%>|<:|:>|::|->|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_DIGRAPHS = {"%:": "#", "<%": "{", "%>": "}", "<:": "[", ":>": "]"}
+DIRECTIVES = frozenset("define undef if ifdef ifndef elif else endif pragma".split())
+_QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "__restrict", "restrict"})
+_INTEGER_WORDS = frozenset({"int", "unsigned", "signed", "long", "short", "char"})
+_INTEGERS = {
+    "int": "int",
+    "signed": "int",
+    "unsigned": "unsigned int",
+    "unsigned int": "unsigned int",
+    "int32_t": "int",
+    "uint32_t": "unsigned int",
+    "long long": "long long",
+    "long long int": "long long",
+    "int64_t": "long long",
+    "unsigned long long": "unsigned long long",
+    "unsigned long long int": "unsigned long long",
+    "uint64_t": "unsigned long long",
+    "size_t": "unsigned long long",
+}
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token; ``kind`` is name, number, string, punct or newline."""
+
+    kind: str
+    text: str
+    line: int
+
+
+def tokens(code: str) -> Iterator[Token]:
+    """The code's tokens, comments and spaces dropped, newlines kept (they end directives)."""
+    # A splice joins lines before anything else is read; the form feeds keep the line count right.
+    spliced = re.sub(r"\\[ \t]*\r?\n", "\f", code.replace("\r\n", "\n"))
+    line = 1
+    for match in _TOKEN.finditer(spliced):
+        kind, text = match.lastgroup or "", match.group()
+        if kind == "delimiter":
+            kind = "raw"
+        if kind not in ("space", "comment"):
+            yield Token("string" if kind == "raw" else kind, _DIGRAPHS.get(text, text), line)
+        line += text.count("\n") + text.count("\f")
+
+
+def check_directives(found: Sequence[Token]) -> None:
+    """Refuses every preprocessor directive that could reach outside the text.
+
+    Raises:
+        ParseError: A directive that is not in ``DIRECTIVES``, with its line.
+    """
+    fresh = True
+    for position, token in enumerate(found):
+        if fresh and token.text == "#":
+            word = found[position + 1] if position + 1 < len(found) else token
+            if word.kind != "newline" and word.text not in DIRECTIVES:
+                raise ParseError(
+                    f"line {token.line}: #{word.text} is refused; allowed are {', '.join(sorted(DIRECTIVES))}"
+                )
+        fresh = token.kind == "newline"
+    for token in found:
+        if token.text in ("__has_include", "__has_embed", "__has_include_next"):
+            raise ParseError(f"line {token.line}: {token.text} is refused; a program has no files to look for")
+
+
+def kernels(found: Sequence[Token]) -> dict[str, tuple[Parameter, ...]]:
+    """Parameters of every ``extern "C" __global__`` kernel, by its name.
+
+    Raises:
+        ParseError: A kernel without C linkage, defined twice, or with a parameter that cannot be read.
+    """
+    code = [token for token in found if token.kind != "newline"]
+    result: dict[str, tuple[Parameter, ...]] = {}
+    linked = False
+    for position, token in enumerate(code):
+        if token.text in (";", "}"):
+            linked = False
+        if token.text == "extern" and position + 1 < len(code) and code[position + 1].text == '"C"':
+            linked = True
+        if token.text != "__global__":
+            continue
+        opening = _parameter_list(code, position)
+        if opening is None:
+            continue
+        name = code[opening - 1]
+        if not linked:
+            raise ParseError(f'line {name.line}: kernel {name.text} needs extern "C" before __global__')
+        parameters, end = _parameters(code, opening, name.text)
+        if end < len(code) and code[end].text == "{" and name.text in result:
+            raise ParseError(f"line {name.line}: kernel {name.text} is defined twice")
+        result[name.text] = parameters
+    return result
+
+
+def _parameter_list(code: Sequence[Token], start: int) -> int | None:
+    """Index of the parenthesis that opens a kernel's parameters, None where there is none."""
+    position = start + 1
+    while position < len(code) and code[position].text not in (";", "{"):
+        if code[position].text == "(":
+            if code[position - 1].text in ("__launch_bounds__", "__attribute__", "__cluster_dims__"):
+                position = _closing(code, position)
+            elif code[position - 1].kind == "name":
+                return position
+        position += 1
+    return None
+
+
+def _closing(code: Sequence[Token], opening: int) -> int:
+    depth = 0
+    for position in range(opening, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[position].text, 0)
+        if depth == 0:
+            return position
+    raise ParseError(f"line {code[opening].line}: this parenthesis is never closed")
+
+
+def _parameters(code: Sequence[Token], opening: int, kernel: str) -> tuple[tuple[Parameter, ...], int]:
+    end = _closing(code, opening)
+    groups: list[list[Token]] = [[]]
+    depth = 0
+    for token in code[opening + 1 : end]:
+        depth += {"(": 1, "[": 1, "<": 1, "{": 1, ")": -1, "]": -1, ">": -1, "}": -1}.get(token.text, 0)
+        if token.text == "," and depth == 0:
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    if groups == [[]] or [t.text for t in groups[0]] == ["void"]:
+        return (), end + 1
+    return tuple(_parameter(group, kernel, code[opening].line) for group in groups), end + 1
+
+
+def _parameter(group: Sequence[Token], kernel: str, line: int) -> Parameter:
+    words = [token.text for token in group]
+    shown = " ".join(words)
+    line = group[0].line if group else line
+    if len(group) < 2 or group[-1].kind != "name" or group[-1].text in _QUALIFIERS | _INTEGER_WORDS:
+        raise ParseError(f"line {line}: kernel {kernel}: parameter {shown!r} needs a type and a name")
+    stars = words.count("*")
+    if stars > 1 or any(t.kind not in ("name", "punct") or t.text in "&[]()<>=:{}" for t in group):
+        raise ParseError(
+            f"line {line}: kernel {kernel}: parameter {shown!r} is neither a number nor a plain pointer"
+        )
+    before_star = words[: words.index("*")] if stars else words[:-1]
+    base = " ".join(word for word in before_star if word not in _QUALIFIERS)
+    return Parameter(
+        name=words[-1],
+        base=_INTEGERS.get(base, base),
+        pointer=bool(stars),
+        const="const" in before_star,
+        line=line,
+    )

@@ -1,0 +1,187 @@
+"""A process that does what may go wrong: it is asked, it answers, and it is replaced when it does not.
+
+Only this module knows how processes talk. A service is an object whose methods are called by name; see
+``SERVICES``. The child gets a short list of environment variables, so no credential reaches a program, and
+ends when its parent does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+SERVICES: dict[str, str] = {
+    "compiler": "suite.harness.services:compiler",
+    "cuda": "suite.harness.services:cuda",
+    "emulator": "suite.harness.services:emulator",
+}
+START_SECONDS = 120.0  # importing SciPy and opening a GPU on a busy host
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR", "SYSTEMROOT")
+_PASSED_ON_PREFIXES = ("CUDA_", "NVIDIA_", "OPENBLAS_", "OMP_")
+
+
+class WorkerDied(RuntimeError):
+    """The process ended instead of answering."""
+
+
+class WorkerTimeout(RuntimeError):
+    """No answer within the time given; the process has been killed."""
+
+
+class Worker:
+    """One process with one service, started when first called and again after it was lost.
+
+    Args:
+        service: A key of ``SERVICES``.
+        arguments: Keyword arguments of the service's factory; must pickle.
+        on_start: Called whenever a fresh process has started.
+    """
+
+    def __init__(
+        self, service: str, arguments: dict[str, Any], on_start: Callable[[], None] = lambda: None
+    ) -> None:
+        self._service, self._arguments, self._on_start = service, arguments, on_start
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+        self._lock = threading.Lock()
+
+    def call(self, method: str, *args: Any, timeout: float) -> Any:
+        """Calls a method of the service.
+
+        Args:
+            method: Its name.
+            *args: Its arguments; must pickle.
+            timeout: Seconds to wait for the answer; starting the process has a limit of its own.
+
+        Returns:
+            What the method returned.
+
+        Raises:
+            WorkerTimeout: No answer in time.
+            WorkerDied: The process ended.
+            Exception: Whatever the method raised.
+        """
+        with self._lock:
+            if self._process is None:
+                self._start()
+                self._on_start()
+            return self._ask((method, args), timeout)
+
+    def close(self) -> None:
+        """Ends the process, if there is one. May be called from any thread and more than once."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "suite.harness.worker", str(theirs.fileno())]
+        self._process = subprocess.Popen(
+            command,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,  # a Ctrl-C is the parent's to handle
+            env=_environment(),
+        )
+        theirs.close()
+        self._connection = Connection(ours.detach())
+        self._ask((self._service, self._arguments), START_SECONDS)
+
+    def _ask(self, message: object, timeout: float) -> Any:
+        connection = self._connection
+        assert connection is not None
+        try:
+            connection.send(message)
+            if not connection.poll(timeout):
+                self.close()
+                raise WorkerTimeout(f"no answer within {timeout:g} s")
+            good, answer = connection.recv()
+        except (EOFError, ConnectionError, OSError) as error:
+            process = self._process
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process and process.wait(5)
+            ending = _ending(process.poll() if process else None)
+            self.close()
+            raise WorkerDied(f"the {self._service} process ended ({ending})") from error
+        except BaseException:
+            self.close()  # an interrupt between question and answer: the answer would be taken for the next
+            raise
+        if not good:
+            raise answer
+        return answer
+
+
+def _ending(code: int | None) -> str:
+    if code is None:
+        return "still there, but not answering"
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _environment() -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(_PASSED_ON_PREFIXES)}
+    # The child must find this package however the parent found it.
+    paths = [str(Path(__file__).parents[2]), *kept.get("PYTHONPATH", "").split(os.pathsep)]
+    return kept | {"PYTHONPATH": os.pathsep.join(p for p in paths if p), "OMP_NUM_THREADS": "1"}
+
+
+def _serve(connection: Connection) -> None:
+    service: Any = None
+    while True:
+        try:
+            name, payload = connection.recv()
+        except (EOFError, ConnectionError):
+            return
+        try:
+            if service is None:
+                module, _, factory = SERVICES[name].partition(":")
+                service = getattr(importlib.import_module(module), factory)(**payload)
+                answer = None
+            else:
+                answer = getattr(service, name)(*payload)
+            reply = (True, answer)
+        except Exception as error:
+            reply = (False, _portable(error))
+        connection.send(reply)
+
+
+def _portable(error: Exception) -> Exception:
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        return RuntimeError("".join(traceback.format_exception(error)))
+
+
+def _die_with_parent() -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+if __name__ == "__main__":
+    _die_with_parent()
+    _serve(Connection(int(sys.argv[1])))

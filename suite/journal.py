@@ -1,0 +1,174 @@
+"""Measurements on disk as they are made, so that nothing that was measured is lost.
+
+A campaign is a folder. Every process appends to files of its own, one JSON object a line, so processes never
+wait for each other and a process that dies loses at most its last line:
+
+    .suite/<campaign>/campaign.json       who, where, with what
+                      asked-<process>.jsonl
+                      rows-<process>.jsonl
+                      programs/<digest>.cu
+
+Lines survive the death of the process at once, and that of the host as soon as it has written its cache.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from suite.record import Ask, RecordError, Row, complete
+
+T = TypeVar("T")
+
+UNFINISHED = "not measured: the run stopped, or the process that measured it died; run it again"
+
+
+class JournalError(RuntimeError):
+    """The journal cannot be written or read; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A campaign read back.
+
+    Attributes:
+        campaign: Its identifier, which is the folder's name.
+        facts: What ``campaign.json`` holds.
+        asks: What was asked.
+        rows: One for each answer asked for, in the order asked.
+        unanswered: How many of them had to be made up because no verdict was written.
+        programs: Program texts by digest.
+    """
+
+    campaign: str
+    facts: Mapping[str, Any]
+    asks: tuple[Ask, ...]
+    rows: tuple[Row, ...]
+    unanswered: int
+    programs: Mapping[str, str]
+
+
+class Journal:
+    """The writing end, for one process.
+
+    Args:
+        folder: The campaign's folder; made when it is not there.
+        process: Distinguishes the processes of one campaign.
+
+    Raises:
+        JournalError: The folder cannot be written.
+    """
+
+    def __init__(self, folder: Path, process: str) -> None:
+        self.folder = folder
+        self._process = process
+        self._files: dict[str, IO[str]] = {}
+        self._written: set[str] = set()
+        with _one_line(folder):
+            (folder / "programs").mkdir(parents=True, exist_ok=True)
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """Writes ``campaign.json``, whole or not at all."""
+        target = self.folder / "campaign.json"
+        self._replace(target, json.dumps(facts, indent=1, allow_nan=False) + "\n")
+
+    def asked(self, asks: Iterable[Ask]) -> None:
+        """Writes down what will be asked, before it is."""
+        self._append("asked", (ask.to_dict() for ask in asks))
+
+    def add(self, row: Row) -> None:
+        """Writes one row."""
+        self._append("rows", [row.to_dict()])
+
+    def program(self, digest: str, text: str) -> None:
+        """Keeps a program's text, once; a library call has none."""
+        if not text or digest in self._written:
+            return
+        self._written.add(digest)
+        self._replace(self.folder / "programs" / f"{digest}.cu", text)
+
+    def close(self) -> None:
+        """Closes the files."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+    def _append(self, what: str, items: Iterable[Mapping[str, Any]]) -> None:
+        with _one_line(self.folder):
+            if what not in self._files:
+                path = self.folder / f"{what}-{self._process}.jsonl"
+                self._files[what] = path.open("a", encoding="utf-8")
+            file = self._files[what]
+            for item in items:
+                file.write(json.dumps(item, allow_nan=False) + "\n")
+            file.flush()
+
+    def _replace(self, target: Path, text: str) -> None:
+        with _one_line(self.folder):
+            draft = target.with_name(f"{target.name}.{self._process}.draft")
+            draft.write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
+            os.replace(draft, target)
+
+
+def read(folder: Path) -> Record:
+    """Reads a campaign, whatever state its processes left it in.
+
+    Raises:
+        JournalError: The folder is no campaign, or a line other than the last of a file is unreadable.
+    """
+    if not (folder / "campaign.json").is_file():
+        raise JournalError(f"{folder}: no campaign.json here; give the folder of one campaign, .suite/<id>")
+    with _one_line(folder):
+        try:
+            facts = json.loads((folder / "campaign.json").read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise JournalError(f"{folder / 'campaign.json'}: {error}") from error
+        programs = {
+            path.stem: path.read_bytes().decode("utf-8", "surrogatepass")
+            for path in sorted((folder / "programs").glob("*.cu"))
+        }
+        asks = [_parsed(Ask.from_dict, *line) for line in _lines(folder, "asked")]
+        rows = [_parsed(Row.from_dict, *line) for line in _lines(folder, "rows")]
+    whole = complete(folder.name, asks, rows, UNFINISHED)
+    unanswered = len(whole) - len({row.key for row in rows})
+    unique = {ask.key: ask for ask in asks}  # every worker writes them all down
+    return Record(folder.name, facts, tuple(unique.values()), tuple(whole), unanswered, programs)
+
+
+def _parsed(parse: Callable[[Mapping[str, Any]], T], where: str, item: dict[str, Any]) -> T:
+    try:
+        return parse(item)
+    except RecordError as error:
+        raise JournalError(f"{where}: {error}") from error
+
+
+def _lines(folder: Path, what: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each object of the ``what`` files with its place. A torn last line is no error: its process died."""
+    for path in sorted(folder.glob(f"{what}-*.jsonl")):
+        lines = path.read_text(encoding="utf-8").split("\n")
+        for number, line in enumerate(lines, 1):
+            if not line:
+                continue
+            try:
+                item = json.loads(line)
+            except ValueError as error:
+                if number == len(lines):  # the only line without its newline
+                    continue
+                raise JournalError(f"{path}:{number}: {error}") from error
+            yield f"{path}:{number}", item
+
+
+@contextmanager
+def _one_line(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or folder
+        raise JournalError(
+            f"{where}: {error.strerror or error}; free space or give another folder with --suite-folder"
+        ) from error

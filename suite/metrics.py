@@ -1,0 +1,195 @@
+"""What the rows of one author on one operation amount to: rates, speedups, bandwidth.
+
+Pure functions over rows. A metric that has nothing to divide by is None, never zero, infinite or NaN.
+Speedups come from device times on a GPU only; emulated times are never looked at.
+
+A speedup is a geometric mean of reference time over time. A failure counts as a tenth of the reference; what
+is not applicable is left out for hand-tuned authors and is a failure of a generated program. Problems without
+a reference time are left out for every author alike.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Literal
+
+from suite.author import Kind
+from suite.evaluation import Status
+from suite.record import Row
+
+Cache = Literal["hot", "cold"]
+CACHES: tuple[Cache, ...] = ("hot", "cold")
+REFERENCES = ("cusparse", "cusparse_best")
+FAILURE = 0.1  # speedup that a failure counts as
+BEST = "best_of_baselines"
+
+
+def judged(rows: Iterable[Row]) -> list[Row]:
+    """The rows that rates divide by: all, except what is not applicable to a hand-tuned author."""
+    return [r for r in rows if r.kind is Kind.MODEL or r.status is not Status.NOT_APPLICABLE]
+
+
+def count(rows: Iterable[Row], *statuses: Status) -> int:
+    """How many rows have one of the statuses."""
+    return sum(row.status in statuses for row in rows)
+
+
+def compile_rate(rows: Iterable[Row]) -> float | None:
+    """Share of answers that the compiler accepted. Library routines are not compiled: None."""
+    texts = [row for row in judged(rows) if row.kind is not Kind.LIBRARY]
+    return sum(row.status.compiled for row in texts) / len(texts) if texts else None
+
+
+def correct_rate(rows: Iterable[Row]) -> float | None:
+    """Share of answers that were right."""
+    asked = judged(rows)
+    return count(asked, Status.OK) / len(asked) if asked else None
+
+
+def time_us(row: Row, cache: Cache) -> float | None:
+    """Median device time of a right answer on a GPU, in microseconds."""
+    return (row.hot_us if cache == "hot" else row.cold_us) if row.ok else None
+
+
+def reference_times(rows: Iterable[Row], author: str, cache: Cache) -> dict[str, float]:
+    """Best time of ``author`` on each problem that it solved, by problem key."""
+    times: dict[str, float] = {}
+    for row in rows:
+        time = time_us(row, cache) if row.author == author else None
+        if time is not None:
+            times[row.problem_key] = min(time, times.get(row.problem_key, math.inf))
+    return times
+
+
+def ratios(
+    rows: Iterable[Row], reference: dict[str, float], cache: Cache, if_correct: bool = False
+) -> list[float]:
+    """Reference time over time for each row whose problem has a reference.
+
+    Args:
+        rows: Rows of the author.
+        reference: From ``reference_times``.
+        cache: Which of the two times.
+        if_correct: Leave failures out rather than count them as ``FAILURE``.
+
+    Returns:
+        One positive number a row, in the rows' order.
+    """
+    out = []
+    for row in judged(rows):
+        if row.problem_key not in reference:
+            continue
+        time = time_us(row, cache)
+        if time is not None:
+            out.append(reference[row.problem_key] / time)
+        elif not if_correct and not row.ok:
+            out.append(FAILURE)
+    return out
+
+
+def geometric_mean(values: Sequence[float]) -> float | None:
+    """Geometric mean of positive numbers; None of none."""
+    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
+
+
+def speedup(
+    rows: Iterable[Row], reference: dict[str, float], cache: Cache, if_correct: bool = False
+) -> float | None:
+    """Geometric mean of ``ratios``; None when no problem has a reference time."""
+    return geometric_mean(ratios(rows, reference, cache, if_correct))
+
+
+def fast_1(rows: Iterable[Row], reference: dict[str, float], cache: Cache) -> float | None:
+    """Share of answers that are right and at least as fast as the reference."""
+    found = ratios(rows, reference, cache)
+    return sum(ratio >= 1 for ratio in found) / len(found) if found else None
+
+
+def bandwidth_gbps(row: Row, cache: Cache) -> float | None:
+    """Compulsory traffic over time, in gigabytes (10⁹) a second."""
+    time = time_us(row, cache)
+    return row.bytes_moved / time / 1e3 if time and row.bytes_moved is not None else None
+
+
+def fastest(rows: Iterable[Row], cache: Cache) -> dict[str, int]:
+    """On how many problems each author has the shortest time; ties count for every one of them."""
+    best: dict[str, tuple[float, set[str]]] = {}
+    for row in rows:
+        time = time_us(row, cache)
+        if time is None:
+            continue
+        record, holders = best.get(row.problem_key, (math.inf, set()))
+        if time < record:
+            best[row.problem_key] = (time, {row.author})
+        elif time == record:
+            holders.add(row.author)
+    wins: dict[str, int] = {}
+    for _, holders in best.values():
+        for author in holders:
+            wins[author] = wins.get(author, 0) + 1
+    return wins
+
+
+def best_of(rows: Iterable[Row], name: str) -> list[Row]:
+    """One row a problem, as an author ``name`` who always knew which of the given answers to use.
+
+    The choice is the right answer with the shortest hot time; where none is right, a failure; where nothing
+    applies, a row that says so.
+    """
+    chosen: dict[str, Row] = {}
+    for row in rows:
+        held = chosen.get(row.problem_key)
+        if held is None or _preference(row) < _preference(held):
+            chosen[row.problem_key] = row
+    return [dataclasses.replace(row, author=name) for row in chosen.values()]
+
+
+def _preference(row: Row) -> tuple[int, float]:
+    rank = 0 if row.ok else 2 if row.status is Status.NOT_APPLICABLE else 1
+    return rank, row.hot_us if row.ok and row.hot_us is not None else math.inf
+
+
+def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
+    """Every metric of one author on one operation, by the name that MLflow and the reports know it by.
+
+    Args:
+        rows: The author's rows with one label.
+        everyone: All rows with that label, for references and for who is fastest.
+
+    Returns:
+        Finite numbers only; what has no value is left out.
+    """
+    found: dict[str, float | None] = {
+        "asked": len(rows),
+        "correct": count(rows, Status.OK),
+        "not_applicable": count(rows, Status.NOT_APPLICABLE),
+        "infrastructure_errors": count(rows, Status.INFRASTRUCTURE_ERROR),
+        "compile_rate": compile_rate(rows),
+        "correct_rate": correct_rate(rows),
+        "error_ratio_max": max((r.error_ratio for r in rows if r.error_ratio is not None), default=None),
+        "compile_ms_median": _median(r.compile_ms for r in rows),
+        "wall_ms_median": _median(r.wall_ms for r in rows),
+        "emulated_us_median": _median(r.emulated_us for r in rows),
+    }
+    for cache in CACHES:
+        for author in REFERENCES:
+            times = reference_times(everyone, author, cache)
+            name = f"speedup_vs_{author}"
+            found[f"{name}.{cache}"] = speedup(rows, times, cache)
+            found[f"{name}_if_correct.{cache}"] = speedup(rows, times, cache, if_correct=True)
+            found[f"fast_1_vs_{author}.{cache}"] = fast_1(rows, times, cache)
+        speeds = [speed for r in rows if (speed := bandwidth_gbps(r, cache))]
+        found[f"bandwidth_gbps.{cache}"] = geometric_mean(speeds)
+        if any(time_us(row, cache) is not None for row in everyone):
+            wins = fastest([row for row in everyone if row.author != BEST], cache)
+            author = rows[0].author if rows else ""
+            found[f"fastest.{cache}"] = None if author == BEST else wins.get(author, 0)
+    return {name: float(v) for name, v in found.items() if v is not None and math.isfinite(v)}
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

@@ -1,0 +1,143 @@
+"""Opening an MLflow store so that it neither breaks, nor hangs, nor chatters.
+
+MLflow creates the tables of a new SQLite file without a lock: of several processes that open it at once most
+fail, and the file can stay broken. Here the first one initialises it under a file lock. A server that does not
+answer is found out within seconds rather than after MLflow's minutes of retries. MLflow takes seconds to
+import, so it is imported when a store is opened and not before.
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import os
+import socket
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from filelock import FileLock
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
+
+EXPERIMENT = "sparserl-bench"
+ANSWER_SECONDS = 4.0  # a server that takes longer to answer counts as unreachable
+_QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "GIT_PYTHON_REFRESH": "quiet",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+}
+
+
+class TrackingError(RuntimeError):
+    """The tracking store cannot be used; the message is one line."""
+
+
+def tracking_uri(folder: Path) -> str:
+    """``MLFLOW_TRACKING_URI``, or the SQLite file ``mlflow.db`` in ``folder``."""
+    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{folder.absolute() / 'mlflow.db'}"
+
+
+def open_store(uri: str) -> tuple[MlflowClient, str]:
+    """A client and the id of the experiment, both ready.
+
+    Raises:
+        TrackingError: The store cannot be reached, read or written.
+    """
+    database = sqlite_path(uri)
+    with failures(uri):
+        if database is None:
+            _knock(uri)
+            return _connect(uri, None)
+        database.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(database.with_name(database.name + ".lock"), timeout=60):
+            _try_writing(database)
+            return _connect(uri, (database.parent / "mlartifacts").absolute().as_uri())
+
+
+def sqlite_path(uri: str) -> Path | None:
+    """The file of a SQLite store; None for every other kind."""
+    scheme, _, rest = uri.partition(":///")
+    return Path(rest.partition("?")[0]) if scheme.split("+")[0] == "sqlite" and rest else None
+
+
+@contextmanager
+def failures(uri: str) -> Iterator[None]:
+    """Turns whatever a store raises into one line.
+
+    Raises:
+        TrackingError: For any exception inside.
+    """
+    try:
+        yield
+    except TrackingError:
+        raise
+    except Exception as error:  # stores raise their drivers' own errors
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise TrackingError(f"tracking store {_public(uri)}: {lines[0]}") from error
+
+
+def _connect(uri: str, artifacts: str | None) -> tuple[MlflowClient, str]:
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    from mlflow.exceptions import MlflowException
+    from mlflow.tracking import MlflowClient
+
+    for chatty in ("mlflow", "alembic"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    client = MlflowClient(uri)
+    found = client.get_experiment_by_name(EXPERIMENT)
+    if found is not None:
+        if found.lifecycle_stage != "active":
+            raise TrackingError(
+                f"tracking store {_public(uri)}: experiment {EXPERIMENT} is deleted; restore it there"
+            )
+        return client, found.experiment_id
+    try:
+        return client, client.create_experiment(EXPERIMENT, artifact_location=artifacts)
+    except MlflowException:  # another process was quicker
+        found = client.get_experiment_by_name(EXPERIMENT)
+        if found is None:
+            raise
+        return client, found.experiment_id
+
+
+def _try_writing(database: Path) -> None:
+    """Fails at once where MLflow would retry for minutes."""
+    connection = sqlite3.connect(database, timeout=30, isolation_level=None)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ROLLBACK")
+    finally:
+        connection.close()
+
+
+def _knock(uri: str) -> None:
+    parts = urlsplit(uri)
+    if not parts.hostname:
+        return
+    if parts.scheme not in ("http", "https"):
+        if parts.port:
+            socket.create_connection((parts.hostname, parts.port), ANSWER_SECONDS).close()
+        return
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname, parts.port, timeout=ANSWER_SECONDS)
+    try:
+        connection.request("GET", f"{parts.path.rstrip('/')}/health")
+        connection.getresponse()
+    finally:
+        connection.close()
+
+
+def _public(uri: str) -> str:
+    """The address without a password."""
+    parts = urlsplit(uri)
+    if not parts.password:
+        return uri
+    return uri.replace(f":{parts.password}@", ":***@")

@@ -1,0 +1,353 @@
+"""The suite inside pytest: options, one item for each problem and author, outcomes, the closing summary.
+
+Only hooks are here. What they ask for is in ``config``, ``campaign``, ``session``, ``replay`` and ``summary``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from suite import hooks, replay, summary
+from suite.author import Author
+from suite.campaign import Evaluates, Pair, ask, outcome, pairs
+from suite.config import ConfigError, DeviceKind, Requested, resolve
+from suite.extra import replay_of
+from suite.journal import JournalError
+from suite.problem import Op
+from suite.progress import Measured, ProgressLines
+from suite.record import Ask
+from suite.replay import DeviceTimer
+from suite.session import Session, new_name, sigterm_interrupts
+from suite.sources import sources
+from suite.tracking import RunStatus
+
+Measure = Callable[[BenchmarkFixture], None]
+
+_OPTIONS = {
+    "matrices": "a set (smoke, paper), families, globs or paths, comma-separated (default: smoke)",
+    "ops": "spmv, spmm or both (default: both)",
+    "authors": "names, globs, or paths of .cu programs, comma-separated (default: all)",
+    "device": "auto, cuda or emulator (default: auto)",
+    "columns": "dense columns for SpMM (default: 32,128 on a GPU, 32 in the emulator)",
+    "samples": "programs asked of each author for each problem (default: 1)",
+    "dtype": "float32 or float64 (default: float32)",
+    "tracking": "on or off: log to MLflow at MLFLOW_TRACKING_URI, or mlflow.db here (default: on)",
+    "folder": "where every measurement is kept as it is made (default: .suite)",
+}
+
+_SESSION = pytest.StashKey[Session]()
+_MISTAKES = pytest.StashKey[str]()
+_TIMER = pytest.StashKey[DeviceTimer]()
+_ASK = pytest.StashKey[Ask]()
+_LAST = pytest.StashKey[bool]()
+_PLACE = pytest.StashKey[tuple[int, int, int]]()
+_MEASURED = pytest.StashKey[Measured]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("suite", "SparseRL bench")
+    for name, what in _OPTIONS.items():
+        group.addoption(f"--suite-{name}", metavar=name.upper(), help=what)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.add_hookspecs(hooks)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "suite(op): one item for each problem of the operation and author")
+    replay.allow_only_with_workers(config)
+    if config.getoption("dist", "no") == "load":  # items of one matrix belong in one process
+        config.option.dist = "loadgroup"
+    if _is_wanted(config):
+        try:
+            _session(config)
+        except ConfigError as error:
+            raise pytest.UsageError(*str(error).splitlines()) from error
+    if not _worker(config):
+        config.pluginmanager.register(ProgressLines(config), "suite-progress")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    session = config.stash.get(_SESSION, None)
+    if session is None:
+        return None
+    chosen = session.config
+    sizes = f"{len(chosen.matrices)} matrices, {len(chosen.authors)} authors"
+    return f"suite: campaign {session.name}, {sizes}, {chosen.dtype}, device {chosen.device}"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    session = node.config.stash.get(_SESSION, None)
+    if session is not None:
+        node.workerinput["suite_campaign"] = session.name
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marker = metafunc.definition.get_closest_marker("suite")
+    if marker is None:
+        return
+    op = Op(marker.args[0])
+    try:
+        config = _session(metafunc.config).config
+        chosen = list(pairs(config, op)) if op in config.ops else []
+    except ConfigError as error:  # here it would be an error of collection; told to the user afterwards
+        metafunc.config.stash[_MISTAKES] = str(error)
+        chosen = []
+    names = ["matrix", "author"] if op is Op.SPMV else ["matrix", "columns", "author"]
+    values = [[_parameter(pair, name) for name in names] for pair in chosen]
+    metafunc.parametrize(names, values, ids=[pair.id for pair in chosen])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if _MISTAKES in config.stash:
+        raise pytest.UsageError(*config.stash[_MISTAKES].splitlines())
+    ours = [item for item in items if item.get_closest_marker("suite") and hasattr(item, "callspec")]
+    ours = [item for item in ours if "author" in item.callspec.params]  # not the empty parameter set
+    if ours:
+        session = _session(config)
+        timer = config.stash.setdefault(_TIMER, DeviceTimer())
+        order = {}
+        for op in Op:
+            for pair in pairs(session.config, op):
+                order[op, pair.id] = (pair, len(order))
+        matrices = {spec.name: at for at, spec in enumerate(session.config.matrices)}
+        places = {}
+        for item in ours:
+            pair, at = order[_op(item), item.callspec.id]
+            item.stash[_ASK] = ask(session.config, pair, item.nodeid)
+            places[item] = (matrices[pair.matrix.name], at)
+            item.add_marker(pytest.mark.benchmark(timer=timer))
+            item.add_marker(pytest.mark.xdist_group(pair.matrix.name))
+            # A failed or skipped item has nothing to time, and that is reported already.
+            item.add_marker(pytest.mark.filterwarnings("ignore:Benchmark fixture was not used"))
+        items[:] = [item for item in items if item not in places] + sorted(ours, key=places.__getitem__)
+    replay.skip_others(config, items, ours)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    config = session.config
+    if _worker(config) or _SESSION not in config.stash:
+        return
+    if _is_controller(config):
+        _or_usage_error(config.stash[_SESSION].look)
+        _or_usage_error(config.stash[_SESSION].keep_record)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    items = [item for item in session.items if _ASK in item.stash]
+    _place(items)
+    idle = session.config.option.collectonly or replay.skips_benchmarks(session.config)
+    broken = session.testsfailed and not session.config.option.continue_on_collection_errors
+    if items and not idle and not broken:
+        ours = session.config.stash[_SESSION]
+        try:
+            _or_usage_error(lambda: ours.measure([item.stash[_ASK] for item in items]))
+            _or_usage_error(ours.keep_record)
+        except pytest.UsageError:
+            ours.abandon()
+            raise
+    with nullcontext() if _worker(session.config) else sigterm_interrupts():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    if _ASK in item.stash:
+        following = nextitem.stash.get(_ASK, None) if nextitem is not None else None
+        item.stash[_LAST] = following is None or following.matrix != item.stash[_ASK].matrix
+    return (yield)
+
+
+@pytest.fixture
+def measure(request: pytest.FixtureRequest) -> Measure:
+    """Measures what the item asks for, and hands the times to the ``benchmark`` fixture given to it."""
+    item, config = request.node, request.config
+    session, asked = config.stash[_SESSION], item.stash[_ASK]
+
+    def run(benchmark: BenchmarkFixture) -> None:
+        campaign = session.campaign
+        assert campaign is not None  # opened before the first item
+        started = time.perf_counter()
+        try:
+            rows = campaign.measure(asked, item.stash[_LAST])
+        except JournalError as error:
+            pytest.exit(str(error), returncode=1)
+        item.stash[_MEASURED] = Measured(
+            asked.matrix,
+            *item.stash[_PLACE],
+            rows[0].rows,
+            rows[0].nnz,
+            sum(row.program_digest != "" for row in rows),
+            time.perf_counter() - started,
+        )
+        replay.play(
+            benchmark, config.stash[_TIMER], replay_of(asked, rows, campaign.rows[asked.problem_key])
+        )
+        result = outcome(asked.kind, rows)
+        if result.verdict == "skipped":
+            pytest.skip(result.reason)
+        if result.verdict == "failed":
+            pytest.fail("\n".join(filter(None, (result.reason, result.log))), pytrace=False)
+
+    return run
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when == "teardown" and _MEASURED in item.stash:
+        report.suite_measured = dataclasses.asdict(item.stash[_MEASURED])
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(
+    session: pytest.Session, exitstatus: int
+) -> Generator[None, object, object]:
+    config = session.config
+    ours = config.stash.get(_SESSION, None)
+    if ours is not None:
+        ours.finish(_run_status(int(exitstatus)))
+        if ours.record is not None and _is_controller(config):
+            asks = ours.record.asks
+            rows = ours.record.rows
+            mine = ((a, [row for row in rows if row.ask_key == a.key]) for a in asks)
+            replay.play_all(config, (replay_of(a, found, rows) for a, found in mine))
+        if ours.warnings and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if not _worker(config) and ours is not None and ours.record is not None:
+        replay.write_json_without_benchmarks(config)
+    return (yield)
+
+
+@pytest.hookimpl(optionalhook=True, trylast=True)
+def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
+    session = config.stash.get(_SESSION, None)
+    if session is not None and session.record is not None:
+        output_json["suite_facts"] = dict(session.record.facts)
+        output_json["suite_rows"] = [row.to_dict() for row in session.record.rows]
+    plain = replay.strict(output_json)
+    output_json.clear()
+    output_json.update(plain)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    session = config.stash.get(_SESSION, None)
+    if session is None or session.record is None:
+        return
+    record = session.record
+    terminalreporter.section(f"suite: {session.device.name if session.device else 'no device'}")
+    for line in summary.table(record.rows):
+        terminalreporter.write_line(line)
+    terminalreporter.write_line("")
+    if session.device is not None and session.device.kind != "cuda":
+        terminalreporter.write_line(summary.NO_GPU)
+    if record.unanswered:
+        terminalreporter.write_line(f"{record.unanswered} of {len(record.rows)} were not measured")
+    terminalreporter.write_line(f"Results: {session.where} (make ui shows them)")
+    for warning in session.warnings:
+        terminalreporter.write_line(f"WARNING: {warning}", yellow=True)
+
+
+def _session(config: pytest.Config) -> Session:
+    """The session of this process, made when first needed.
+
+    Raises:
+        ConfigError: With every mistake in the options.
+    """
+    if _SESSION not in config.stash:
+                requested = Requested(**{name: config.getoption(f"suite_{name}") for name in _OPTIONS})
+        chosen = resolve(requested, sources(lambda device: _authors(config, device)))
+        worker = _worker(config)
+        name = getattr(config, "workerinput", {}).get("suite_campaign") or new_name()
+        config.stash[_SESSION] = Session(
+            name, chosen, lambda: _evaluator(config, chosen.device), config.invocation_params.dir, worker
+        )
+    return config.stash[_SESSION]
+
+
+def _authors(config: pytest.Config, device: DeviceKind) -> list[Author]:
+    found: list[Sequence[Author]] = config.hook.pytest_suite_authors(device=device)
+    return [author for authors in found for author in authors]
+
+
+def _evaluator(config: pytest.Config, device: str) -> Evaluates:
+    made: Evaluates | None = config.hook.pytest_suite_evaluator(device=device)
+    if made is not None:
+        return made
+    from suite.harness.evaluate import Evaluator
+
+    return Evaluator(device)
+
+
+def _or_usage_error(step: Callable[[], object]) -> None:
+    from suite.harness.evaluate import DeviceUnavailable
+
+    try:
+        step()
+    except (DeviceUnavailable, JournalError) as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def _is_wanted(config: pytest.Config) -> bool:
+    """Whether mistakes in the options concern this run: an option is given, or the suite is collected."""
+    if any(config.getoption(f"suite_{name}") is not None for name in _OPTIONS):
+        return True
+    here = Path(__file__).parent
+    paths = [Path(config.invocation_params.dir, arg.partition("::")[0]).resolve() for arg in config.args]
+    return any(here == path or here in path.parents or path in here.parents for path in paths)
+
+
+def _worker(config: pytest.Config) -> str:
+    """Name of this xdist worker; empty in the process that was started."""
+    return getattr(config, "workerinput", {}).get("workerid", "")
+
+
+def _is_controller(config: pytest.Config) -> bool:
+    return not _worker(config) and config.getoption("dist", "no") != "no" and bool(config.getoption("tx"))
+
+
+def _op(item: pytest.Item) -> Op:
+    marker = item.get_closest_marker("suite")
+    assert marker is not None
+    return Op(marker.args[0])
+
+
+def _parameter(pair: Pair, name: str) -> str | int:
+    return {"matrix": pair.matrix.name, "columns": pair.columns, "author": pair.author.name}[name]
+
+
+def _place(items: Sequence[pytest.Item]) -> None:
+    """Tells each item how many share its matrix, and which of how many matrices that is."""
+    counts = Counter(item.stash[_ASK].matrix for item in items)
+    positions = {matrix: at for at, matrix in enumerate(counts, 1)}
+    for item in items:
+        matrix = item.stash[_ASK].matrix
+        item.stash[_PLACE] = (counts[matrix], positions[matrix], len(counts))
+
+
+def _run_status(exitstatus: int) -> RunStatus:
+    if exitstatus == pytest.ExitCode.OK:
+        return "FINISHED"
+    return "KILLED" if exitstatus == pytest.ExitCode.INTERRUPTED else "FAILED"

@@ -1,0 +1,174 @@
+"""The life of one campaign in one pytest process: opened, measured, put on record, closed.
+
+With pytest-xdist the workers measure and the controller keeps the record: it alone writes ``campaign.json`` and
+talks to MLflow. Without it, one process does both.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from suite.campaign import Campaign, Evaluates
+from suite.config import SuiteConfig
+from suite.harness.device import DeviceFacts
+from suite.journal import Journal, Record, read
+from suite.mlstore import TrackingError, tracking_uri
+from suite.provenance import facts
+from suite.record import Ask
+from suite.tracking import RunStatus, Tracker
+
+
+def new_name() -> str:
+    """An identifier that sorts by time and that no other campaign has."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+class Session:
+    """One process's part in a campaign.
+
+    Args:
+        name: The campaign's identifier.
+        config: What was decided.
+        make_evaluator: Called when measuring starts, not before.
+        folder: Where pytest was started; the default MLflow file is there.
+        worker: Name of the xdist worker; empty in the process that keeps the record.
+
+    Attributes:
+        warnings: One line for each thing that went wrong with the record; the exit code says so too.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: SuiteConfig,
+        make_evaluator: Callable[[], Evaluates],
+        folder: Path,
+        worker: str = "",
+    ) -> None:
+        self.name = name
+        self.config = config
+        self.device: DeviceFacts | None = None
+        self.campaign: Campaign | None = None
+        self.record: Record | None = None
+        self.warnings: list[str] = []
+        self._make_evaluator = make_evaluator
+        self._uri = tracking_uri(folder)
+        self._worker = worker
+        self._tracker: Tracker | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the campaign's journal is."""
+        return self.config.folder / self.name
+
+    @property
+    def where(self) -> str:
+        """Where the results are, in words."""
+        if self._tracker is None:
+            return f"journal {self.folder}"
+        return f"MLflow {self._tracker.uri}, run {self.name}; journal {self.folder}"
+
+    def look(self) -> None:
+        """Finds out what the device is without keeping it, for a process that only keeps the record.
+
+        Raises:
+            RuntimeError: It is not there.
+        """
+        evaluator = self._make_evaluator()
+        self.device = evaluator.facts
+        evaluator.close()
+
+    def measure(self, asks: Sequence[Ask]) -> Campaign:
+        """Opens the device and writes down what will be asked.
+
+        Raises:
+            RuntimeError: The device is not there.
+            JournalError: The journal cannot be written.
+        """
+        journal = Journal(self.folder, self._worker or "main")
+        evaluator = self._make_evaluator()
+        self.device = evaluator.facts
+        self.campaign = Campaign(self.name, self.config, evaluator, journal)
+        self.campaign.plan(asks)
+        return self.campaign
+
+    def keep_record(self) -> None:
+        """Starts the record; a tracking store that cannot be used is a warning, for the journal has it all.
+
+        Raises:
+            JournalError: The journal cannot be written.
+        """
+        if self._worker or self.device is None:
+            return
+        known = facts(self.device, options(self.config))
+        Journal(self.folder, "main").facts({"campaign": self.name, **known})
+        if not self.config.tracking:
+            return
+        try:
+            self._tracker = Tracker(self._uri, self.name, known)
+        except TrackingError as error:
+            self._lost(error)
+
+    def finish(self, status: RunStatus) -> None:
+        """Closes everything; the process that keeps the record completes it."""
+        if self.campaign is not None:
+            self.campaign.close()
+        if self._worker or not (self.folder / "campaign.json").exists():
+            return
+        self.record = read(self.folder)
+        if self._tracker is None:
+            return
+        try:
+            self._tracker.log(self.record)
+            self._tracker.end(status)
+        except TrackingError as error:
+            self._lost(error)
+            self._tracker = None
+        except BaseException:
+            self._tracker.end("KILLED")
+            raise
+
+    def abandon(self) -> None:
+        """Leaves nothing half-written behind when measuring could not start."""
+        if self.campaign is None and not self._worker:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _lost(self, error: TrackingError) -> None:
+        self.warnings.append(
+            f"{error}; the measurements are kept: python -m suite import {self.folder}"
+        )
+
+
+def options(config: SuiteConfig) -> Mapping[str, Any]:
+    """The decided options as plain values, for the record."""
+    return {
+        "matrices": ",".join(spec.name for spec in config.matrices),
+        "ops": ",".join(config.ops),
+        "authors": ",".join(author.name for author in config.authors),
+        "device": config.device,
+        "columns": ",".join(map(str, config.columns)),
+        "samples": config.samples,
+        "dtype": config.dtype.value,
+    }
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """SIGTERM counts as an interrupt inside, so that the record is completed and closed."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt("SIGTERM")
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

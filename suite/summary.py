@@ -1,0 +1,77 @@
+"""What a person reads at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from suite.author import Kind
+from suite.metrics import BEST, best_of, collect
+from suite.record import Row
+
+_HEADINGS = ("asked", "n/a", "compiled", "correct")
+_GPU_HEADINGS = ("vs cusparse", "vs best", "vs best, cold", "fastest")
+_GPU_METRICS = (
+    "speedup_vs_cusparse.hot",
+    "speedup_vs_cusparse_best.hot",
+    "speedup_vs_cusparse_best.cold",
+)
+NO_GPU = (
+    "Emulated: this says what is right, not what is fast. With an NVIDIA GPU the same command adds device"
+    " times, bandwidth and speedups over cuSPARSE."
+)
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """The closing table, a block for each operation, as lines without a trailing blank."""
+    gpu = any(row.hot_us is not None for row in rows)
+    lines: list[str] = []
+    for label in dict.fromkeys(row.label for row in rows):
+        everyone = [row for row in rows if row.label == label]
+        problems = len({row.problem_key for row in everyone})
+        title = f"{label}, {problems} problem{'' if problems == 1 else 's'}"
+        cells = [[title, *_HEADINGS, *(_GPU_HEADINGS if gpu else ())]]
+        authors = {author: [r for r in everyone if r.author == author] for author in _order(everyone)}
+        for author, mine in authors.items():
+            cells.append([author, *_line(collect(mine, everyone), gpu)])
+        baselines = [row for row in everyone if row.kind is Kind.BASELINE]
+        if gpu and len({row.author for row in baselines}) > 1:
+            cells.append([BEST, *_line(collect(best_of(baselines, BEST), everyone), gpu)])
+        lines += ["", *_aligned(cells)]
+    return lines[1:]
+
+
+def _order(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(row.author for row in rows))
+
+
+def _line(metrics: Mapping[str, float], gpu: bool) -> list[str]:
+    cells = [
+        f"{metrics['asked']:.0f}",
+        f"{metrics['not_applicable']:.0f}",
+        _percent(metrics.get("compile_rate")),
+        _percent(metrics.get("correct_rate")),
+    ]
+    if gpu:
+        cells += [f"{metrics[name]:.2f}x" if name in metrics else "-" for name in _GPU_METRICS]
+        cells.append(f"{metrics['fastest.hot']:.0f}" if "fastest.hot" in metrics else "-")
+    return cells
+
+
+def _aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        first, *rest = row
+        padded = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *padded]))
+    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
+
+
+def _percent(share: float | None) -> str:
+    """Whole per cent, rounded so that only all reads as 100 % and only none as 0 %."""
+    if share is None:
+        return "-"
+    rounded = round(share * 100)
+    if rounded == 100 and share < 1:
+        return "99%"
+    return "1%" if rounded == 0 and share > 0 else f"{rounded}%"

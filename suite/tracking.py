@@ -1,0 +1,257 @@
+"""A campaign in MLflow: one parent run, one child run for each author and operation.
+
+The parent is made when measuring starts and holds what makes the numbers reproducible; children, metrics and
+artifacts follow when it ends, from the journal, so a campaign that was interrupted or could not reach its
+server is logged by the same code later (``python -m suite import``). No metric is ever infinite or NaN:
+what has no value is left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from suite.author import Kind
+from suite.journal import Record
+from suite.metrics import BEST, best_of, collect
+from suite.mlstore import TrackingError, failures, open_store
+from suite.provenance import Process, this_process
+from suite.record import Row
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
+
+RunStatus = Literal["FINISHED", "FAILED", "KILLED"]
+_TAG_LIMIT = 4000  # characters; stores allow 5000 or more
+
+
+class Tracker:
+    """The parent run of a campaign, open until ``end``.
+
+    Attributes:
+        uri: The store.
+        run_id: The parent run.
+        campaign: Its name.
+    """
+
+    def __init__(self, uri: str, campaign: str, facts: Mapping[str, Any]) -> None:
+        """Creates the parent run, and closes runs that dead processes of this host left open.
+
+        Raises:
+            TrackingError: The store cannot be used.
+        """
+        self.uri = uri
+        self.campaign = campaign
+        self._client, self._experiment = open_store(uri)
+        with failures(uri):
+            close_stale(self._client, self._experiment)
+            self.run_id = self._create(campaign, {"suite.role": "campaign", **_tags(facts)})
+            for name, value in facts.get("options", {}).items():
+                self._client.log_param(self.run_id, name, str(value)[:_TAG_LIMIT])
+
+    def log(self, record: Record) -> None:
+        """Logs everything that was measured.
+
+        Raises:
+            TrackingError: The store failed; the journal still holds it all.
+        """
+        with failures(self.uri), tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch)
+            for label in dict.fromkeys(row.label for row in record.rows):
+                everyone = [row for row in record.rows if row.label == label]
+                for rows in _by_author(everyone):
+                    self._log_author(rows, everyone, record, folder / label / rows[0].author)
+            everything = folder / "campaign"
+            everything.mkdir()
+            _write_rows(record.rows, everything)
+            _write_json(everything / "campaign.json", record.facts)
+            _write_json(everything / "matrices.json", _matrices(record.rows))
+            self._client.log_artifacts(self.run_id, str(everything))
+            for name, value in (("asked", len(record.rows)), ("unanswered", record.unanswered)):
+                self._client.log_metric(self.run_id, name, value)
+            self._client.set_tag(self.run_id, "suite.complete", "true")
+
+    def end(self, status: RunStatus) -> None:
+        """Closes the parent run.
+
+        Raises:
+            TrackingError: The store failed.
+        """
+        with failures(self.uri):
+            self._client.set_terminated(self.run_id, status)
+
+    def _log_author(
+        self, rows: Sequence[Row], everyone: Sequence[Row], record: Record, folder: Path
+    ) -> None:
+        from mlflow.entities import Metric, Param
+        from mlflow.utils.time import get_current_time_millis
+
+        first = rows[0]
+        with self._child(f"{first.label}.{first.author}", first) as run:
+            now = get_current_time_millis()
+            metrics = [Metric(k, v, now, 0) for k, v in collect(rows, everyone).items()]
+            params = {
+                "author": first.author,
+                "kind": first.kind.value,
+                "op": first.op.value,
+                "columns": first.columns,
+                "dtype": first.dtype.value,
+                "samples": max(row.sample for row in rows) + 1,
+            }
+            self._client.log_batch(run, metrics, [Param(k, str(v)) for k, v in params.items()])
+            folder.mkdir(parents=True)
+            _write_json(folder / "rows.json", [row.to_dict() for row in rows])
+            (folder / "programs").mkdir()
+            for digest in {row.program_digest for row in rows} & set(record.programs):
+                text = record.programs[digest].encode("utf-8", "surrogatepass")
+                (folder / "programs" / f"{digest}.cu").write_bytes(text)
+            self._client.log_artifacts(run, str(folder))
+
+    @contextmanager
+    def _child(self, name: str, row: Row) -> Iterator[str]:
+        tags = {
+            "mlflow.parentRunId": self.run_id,
+            "suite.role": "author",
+            "suite.author": row.author,
+            "suite.label": row.label,
+        }
+        run = self._create(name, tags)
+        try:
+            yield run
+        except BaseException as error:
+            interrupted = isinstance(error, KeyboardInterrupt)
+            self._client.set_terminated(run, "KILLED" if interrupted else "FAILED")
+            raise
+        self._client.set_terminated(run, "FINISHED")
+
+    def _create(self, name: str, tags: Mapping[str, str]) -> str:
+        process = this_process()
+        owner = {
+            "suite.campaign": self.campaign,
+            "suite.host": process.host,
+            "suite.process": process.identity,
+            "mlflow.user": os.environ.get("USER", "unknown"),
+        }
+        run = self._client.create_run(self._experiment, tags={**owner, **tags}, run_name=name)
+        return run.info.run_id
+
+
+def close_stale(client: MlflowClient, experiment: str) -> int:
+    """Marks runs KILLED that say RUNNING while their process on this host is dead; returns how many."""
+    host = this_process().host
+    closed = 0
+    while True:
+        page = client.search_runs(
+            [experiment],
+            f"attributes.status = 'RUNNING' and tags.`suite.host` = '{host}'",
+            max_results=1000,
+        )
+        dead = [
+            run
+            for run in page
+            if Process(host, run.data.tags.get("suite.process", "")).alive is False
+        ]
+        for run in dead:
+            client.set_terminated(run.info.run_id, "KILLED")
+        closed += len(dead)
+        if len(page) < 1000 or not dead:
+            return closed
+
+
+def import_record(record: Record, uri: str) -> str | None:
+    """Logs a campaign from its journal.
+
+    Returns:
+        The parent run, or None when the store already has the whole campaign.
+
+    Raises:
+        TrackingError: The store cannot be used.
+    """
+    client, experiment = open_store(uri)
+    with failures(uri):
+        have = client.search_runs(
+            [experiment],
+            f"tags.`suite.campaign` = '{record.campaign}' and tags.`suite.complete` = 'true'",
+            max_results=1,
+        )
+    if have:
+        return None
+    tracker = Tracker(uri, record.campaign, {**record.facts, "imported": True})
+    try:
+        tracker.log(record)
+    except BaseException:
+        tracker.end("FAILED")
+        raise
+    tracker.end("KILLED" if record.unanswered else "FINISHED")
+    return tracker.run_id
+
+
+def _by_author(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    for author in dict.fromkeys(row.author for row in rows):
+        yield [row for row in rows if row.author == author]
+    baselines = [row for row in rows if row.kind is Kind.BASELINE]
+    if len({row.author for row in baselines}) > 1:
+        yield best_of(baselines, BEST)
+
+
+def _tags(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Facts as flat tags: ``device.name``, ``packages`` as one JSON text, and so on."""
+    flat: dict[str, Any] = {}
+    for name, value in facts.items():
+        if name == "device":
+            flat.update((f"device.{k}", v) for k, v in value.items() if k != "details")
+            flat.update((f"device.{k}", v) for k, v in value.get("details", {}).items())
+        elif name not in ("host", "process", "options"):
+            flat[name] = value
+    return {
+        name: (value if isinstance(value, str) else json.dumps(value))[:_TAG_LIMIT]
+        for name, value in flat.items()
+        if value is not None
+    }
+
+
+def _matrices(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    return {
+        row.matrix: {
+            "digest": row.matrix_digest,
+            "family": row.family,
+            "rows": row.rows,
+            "cols": row.cols,
+            "nnz": row.nnz,
+            "source": row.matrix_source,
+        }
+        for row in rows
+        if row.matrix_digest
+    }
+
+
+def _write_rows(rows: Sequence[Row], folder: Path) -> None:
+    """``rows.json`` always, ``rows.csv`` to look at, ``rows.parquet`` where pyarrow is installed."""
+    plain = [row.to_dict() for row in rows]
+    _write_json(folder / "rows.json", plain)
+    lists = ("hot_samples_us", "cold_samples_us", "log")
+    with (folder / "rows.csv").open("w", newline="", encoding="utf-8", errors="replace") as file:
+        names = [name for name in (plain[0] if plain else {}) if name not in lists]
+        writer = csv.DictWriter(file, names, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(plain)
+    try:
+        import pyarrow  # noqa: F401  # optional: pandas writes Parquet with it
+    except ImportError:
+        return
+    import pandas as pd
+
+    pd.DataFrame(plain).to_parquet(folder / "rows.parquet", index=False)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+__all__ = ["RunStatus", "Tracker", "TrackingError", "close_stale", "import_record"]
