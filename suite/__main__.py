@@ -17,14 +17,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m suite", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("import", help="log measurements that could not reach MLflow")
-    command.add_argument("folder", type=Path, nargs="+", help="folder of a campaign: .suite/<campaign>")
+    command.add_argument(
+        "folder", type=Path, nargs="+", help="folder of a campaign: .suite/<campaign>"
+    )
     parsed = parser.parse_args(arguments)
     uri = tracking_uri(Path.cwd())
     try:
         for folder in parsed.folder:
             record = read(folder.absolute())
             run = import_record(record, uri)
-            what = f"{len(record.rows)} rows, run {run}" if run else "is there already, nothing done"
+            what = (
+                f"{len(record.rows)} rows, run {run}" if run else "is there already, nothing done"
+            )
             print(f"{record.campaign}: {what} ({uri})")
     except (JournalError, TrackingError) as error:
         print(f"error: {error}", file=sys.stderr)

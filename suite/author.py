@@ -20,15 +20,17 @@ class Kind(StrEnum):
 
 
 class Author(Protocol):
-    """Something with a name that answers problems.
+    """Something with a name that answers problems."""
 
-    Attributes:
-        name: Unique in a campaign; letters, digits, ``_``, ``-`` and ``.``.
-        kind: What it is.
-    """
+    @property
+    def name(self) -> str:
+        """Unique in a campaign; letters, digits, ``_``, ``-`` and ``.``."""
+        ...
 
-    name: str
-    kind: Kind
+    @property
+    def kind(self) -> Kind:
+        """What it is."""
+        ...
 
     def answers(self, op: str) -> bool:
         """Whether the author writes programs for the operation at all (``spmv`` or ``spmm``)."""

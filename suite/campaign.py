@@ -9,18 +9,24 @@ import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
+from scipy import sparse
+
 from suite.author import Author, Kind
-from suite.config import SuiteConfig
+from suite.config import ConfigError, SuiteConfig
 from suite.evaluation import Evaluation, Status
 from suite.harness.device import DeviceFacts
 from suite.journal import Journal
 from suite.matrices.base import Matrix, MatrixError, MatrixSpec
 from suite.problem import Op, Problem
 from suite.program import Answer
-from suite.record import Ask, Row, judged, missing
+from suite.record import Ask, Row, expected_answers, judged, missing
+
+
+KEPT_ENTRIES = 2_000_000  # of a matrix that was read to check it; larger ones are read again
 
 
 class Evaluates(Protocol):
@@ -79,6 +85,35 @@ def ask(config: SuiteConfig, pair: Pair, test: str) -> Ask:
         kind=pair.author.kind,
         samples=config.samples,
     )
+
+
+def check_files(specs: Sequence[MatrixSpec]) -> list[MatrixSpec]:
+    """Reads every matrix that comes from a file, so that a bad one is found before anything is measured.
+
+    Returns:
+        The same specs; those of small files hold what was read.
+
+    Raises:
+        ConfigError: With one line for each file that cannot be used.
+    """
+    out, mistakes = [], []
+    for spec in specs:
+        if "path" in spec.params:
+            try:
+                csr = spec.build().csr
+            except MatrixError as error:
+                mistakes.append(f"--suite-matrices: {error}")
+                continue
+            if csr.nnz <= KEPT_ENTRIES:
+                spec = replace(spec, make=partial(_same, csr))
+        out.append(spec)
+    if mistakes:
+        raise ConfigError("\n".join(mistakes))
+    return out
+
+
+def _same(csr: sparse.csr_array) -> sparse.csr_array:
+    return csr
 
 
 class Shelf:
@@ -190,31 +225,37 @@ class Campaign:
         self._journal.close()
 
     def _answers(self, ask: Ask) -> Iterator[Row]:
-        expected = range(ask.samples if ask.kind is Kind.MODEL else 1)
         try:
             matrix = self._shelf.take(ask.matrix, self._after.get(ask.matrix))
             problem = Problem(ask.op, matrix, ask.columns, ask.dtype)
             answers = self._authors[ask.author].write(problem, ask.samples)
+            if not answers:
+                raise ValueError("it wrote nothing")
         except MatrixError as error:
-            yield from (missing(self.name, ask, sample, str(error)) for sample in expected)
-            return
+            yield from self._unanswered(ask, str(error))
         except Exception as error:  # an author may fail in any way, and its asks still get rows
             reason = f"{ask.author} could not answer: {type(error).__name__}: {error}"
-            trace = traceback.format_exc()
-            yield from (missing(self.name, ask, s, reason, log=trace) for s in expected)
-            return
-        if not answers:
-            reason = f"{ask.author} wrote nothing for {ask.problem_key}"
-            yield from (missing(self.name, ask, sample, reason) for sample in expected)
-        for sample, answer in enumerate(answers):
-            self._journal.program(answer.digest, answer.text)
-            try:
-                verdict = self.evaluator.evaluate(problem, answer)
-            except Exception as error:  # the suite's own fault, never the program's
-                reason = f"the evaluator failed: {type(error).__name__}: {error}"
-                yield missing(self.name, ask, sample, reason, log=traceback.format_exc())
-            else:
-                yield judged(self.name, ask, problem, answer, verdict, sample)
+            yield from self._unanswered(ask, reason, traceback.format_exc())
+        else:
+            for sample, answer in enumerate(answers):
+                yield self._judge(ask, problem, answer, sample, len(answers))
+
+    def _unanswered(self, ask: Ask, reason: str, log: str = "") -> Iterator[Row]:
+        expected = expected_answers(ask)
+        for sample in range(expected):
+            yield missing(self.name, ask, sample, reason, log=log, answers=expected)
+
+    def _judge(self, ask: Ask, problem: Problem, answer: Answer, sample: int, answers: int) -> Row:
+        self._journal.program(answer.digest, answer.text)
+        try:
+            verdict = self.evaluator.evaluate(problem, answer)
+        except Exception as error:  # the suite's own fault, never the program's
+            reason = f"the evaluator failed: {type(error).__name__}: {error}"
+            log = traceback.format_exc()
+            return missing(self.name, ask, sample, reason, log=log, answers=answers)
+        return judged(
+            missing(self.name, ask, sample, "", answers=answers), problem, answer, verdict
+        )
 
 
 @dataclass(frozen=True)

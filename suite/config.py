@@ -110,7 +110,9 @@ def resolve(requested: Requested, sources: Sources) -> SuiteConfig:
     ops = check(_ops, requested.ops or "spmv,spmm") or tuple(Op)
     dtype = check(_choice, "--suite-dtype", requested.dtype or "float32", [d.value for d in DType])
     samples = check(_integer, "--suite-samples", requested.samples or "1", 1, 10_000)
-    columns = check(_columns, requested.columns) if requested.columns else COLUMNS[device or "emulator"]
+    columns = (
+        check(_columns, requested.columns) if requested.columns else COLUMNS[device or "emulator"]
+    )
     tracking = check(_choice, "--suite-tracking", requested.tracking or "on", ["on", "off"])
     matrices = check(_matrices, requested.matrices or "smoke", sources)
     authors = check(_authors, requested.authors or "", device or "emulator", ops, sources)
@@ -199,11 +201,15 @@ def _matrices(text: str, sources: Sources) -> tuple[MatrixSpec, ...]:
     names = [spec.name for spec in specs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ConfigError(f"--suite-matrices: {', '.join(twice)} selected twice; rename one of the files")
+        raise ConfigError(
+            f"--suite-matrices: {', '.join(twice)} selected twice; rename one of the files"
+        )
     return specs
 
 
-def _authors(text: str, device: DeviceKind, ops: Sequence[Op], sources: Sources) -> tuple[Author, ...]:
+def _authors(
+    text: str, device: DeviceKind, ops: Sequence[Op], sources: Sources
+) -> tuple[Author, ...]:
     known = {author.name: author for author in sources.authors(device)}
     chosen: dict[str, Author] = {}
     wrong: list[str] = []
@@ -212,7 +218,9 @@ def _authors(text: str, device: DeviceKind, ops: Sequence[Op], sources: Sources)
             try:
                 author = sources.from_path(Path(word))
             except (OSError, ValueError) as error:
-                reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                reason = (
+                    error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                )
                 wrong.append(reason if word in reason else f"{word}: {reason}")
                 continue
             if author.name in known:
@@ -235,4 +243,4 @@ def _unknown_author(word: str, known: list[str], device: DeviceKind) -> str:
         return f"{word} runs on a GPU only, and the device is the {device}"
     close = difflib.get_close_matches(word, known, 4, 0.5)
     hint = f"did you mean {', '.join(close)}?" if close else f"known are {', '.join(known)}."
-    return f"no author is called {word!r}; {hint} (a path ends in .cu)"
+    return f"no author is called {word!r}; {hint}; the path of a program ends in .cu"

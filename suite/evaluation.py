@@ -133,7 +133,9 @@ class Evaluation:
     def __post_init__(self) -> None:
         ok = self.status is Status.OK
         if ok == bool(self.error):
-            raise ValueError(f"status {self.status} with error {self.error!r}: one says ok, one not")
+            raise ValueError(
+                f"status {self.status} with error {self.error!r}: one says ok, one not"
+            )
         if not ok and (self.hot or self.cold or self.emulated_us is not None):
             raise ValueError(f"status {self.status} cannot carry a time")
         if self.emulated_us is not None and (self.hot or self.cold):

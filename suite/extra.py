@@ -48,7 +48,9 @@ def info(rows: Sequence[Row], everyone: Sequence[Row]) -> Mapping[str, Any]:
         "problem": row.problem_key,
         "author": row.author,
     }
-    facts.update((name, value) for name in _AS_THEY_ARE if (value := getattr(row, name)) not in (None, ""))
+    facts.update(
+        (name, value) for name in _AS_THEY_ARE if (value := getattr(row, name)) not in (None, "")
+    )
     if len(rows) > 1:
         facts["sample"] = row.sample
         facts["samples"] = len(rows)

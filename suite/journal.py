@@ -122,7 +122,9 @@ def read(folder: Path) -> Record:
         JournalError: The folder is no campaign, or a line other than the last of a file is unreadable.
     """
     if not (folder / "campaign.json").is_file():
-        raise JournalError(f"{folder}: no campaign.json here; give the folder of one campaign, .suite/<id>")
+        raise JournalError(
+            f"{folder}: no campaign.json here; give the folder of one campaign, .suite/<id>"
+        )
     with _one_line(folder):
         try:
             facts = json.loads((folder / "campaign.json").read_text(encoding="utf-8"))

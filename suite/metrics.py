@@ -169,7 +169,9 @@ def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
         "infrastructure_errors": count(rows, Status.INFRASTRUCTURE_ERROR),
         "compile_rate": compile_rate(rows),
         "correct_rate": correct_rate(rows),
-        "error_ratio_max": max((r.error_ratio for r in rows if r.error_ratio is not None), default=None),
+        "error_ratio_max": max(
+            (r.error_ratio for r in rows if r.error_ratio is not None), default=None
+        ),
         "compile_ms_median": _median(r.compile_ms for r in rows),
         "wall_ms_median": _median(r.wall_ms for r in rows),
         "emulated_us_median": _median(r.emulated_us for r in rows),

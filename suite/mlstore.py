@@ -13,6 +13,7 @@ import logging
 import os
 import socket
 import sqlite3
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,8 +92,10 @@ def _connect(uri: str, artifacts: str | None) -> tuple[MlflowClient, str]:
 
     for chatty in ("mlflow", "alembic"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    client = MlflowClient(uri)
-    found = client.get_experiment_by_name(EXPERIMENT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # what MLflow uses of SQLAlchemy
+        client = MlflowClient(uri)
+        found = client.get_experiment_by_name(EXPERIMENT)
     if found is not None:
         if found.lifecycle_stage != "active":
             raise TrackingError(

@@ -65,7 +65,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "suite(op): one item for each problem of the operation and author")
+    config.addinivalue_line(
+        "markers", "suite(op): one item for each problem of the operation and author"
+    )
     replay.allow_only_with_workers(config)
     if config.getoption("dist", "no") == "load":  # items of one matrix belong in one process
         config.option.dist = "loadgroup"
@@ -102,7 +104,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     try:
         config = _session(metafunc.config).config
         chosen = list(pairs(config, op)) if op in config.ops else []
-    except ConfigError as error:  # here it would be an error of collection; told to the user afterwards
+    except (
+        ConfigError
+    ) as error:  # here it would be an error of collection; told to the user afterwards
         metafunc.config.stash[_MISTAKES] = str(error)
         chosen = []
     names = ["matrix", "author"] if op is Op.SPMV else ["matrix", "columns", "author"]
@@ -114,27 +118,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if _MISTAKES in config.stash:
         raise pytest.UsageError(*config.stash[_MISTAKES].splitlines())
-    ours = [item for item in items if item.get_closest_marker("suite") and hasattr(item, "callspec")]
-    ours = [item for item in ours if "author" in item.callspec.params]  # not the empty parameter set
-    if ours:
-        session = _session(config)
-        timer = config.stash.setdefault(_TIMER, DeviceTimer())
-        order = {}
-        for op in Op:
-            for pair in pairs(session.config, op):
-                order[op, pair.id] = (pair, len(order))
-        matrices = {spec.name: at for at, spec in enumerate(session.config.matrices)}
-        places = {}
-        for item in ours:
-            pair, at = order[_op(item), item.callspec.id]
-            item.stash[_ASK] = ask(session.config, pair, item.nodeid)
-            places[item] = (matrices[pair.matrix.name], at)
-            item.add_marker(pytest.mark.benchmark(timer=timer))
-            item.add_marker(pytest.mark.xdist_group(pair.matrix.name))
-            # A failed or skipped item has nothing to time, and that is reported already.
-            item.add_marker(pytest.mark.filterwarnings("ignore:Benchmark fixture was not used"))
-        items[:] = [item for item in items if item not in places] + sorted(ours, key=places.__getitem__)
-    replay.skip_others(config, items, ours)
+    marked = [item for item in items if item.get_closest_marker("suite")]
+    session = _session(config) if marked else None
+    places = {item: place for item in marked if session and (place := _prepare(item, session))}
+    for item in places:
+        item.add_marker(pytest.mark.benchmark(timer=config.stash.setdefault(_TIMER, DeviceTimer())))
+    # What is marked and has no place is pytest's stand-in for an operation that nobody is asked about.
+    others = [item for item in items if item not in marked]
+    items[:] = others + sorted(places, key=places.__getitem__)
+    replay.skip_others(config, items, list(places))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -197,7 +189,9 @@ def measure(request: pytest.FixtureRequest) -> Measure:
             time.perf_counter() - started,
         )
         replay.play(
-            benchmark, config.stash[_TIMER], replay_of(asked, rows, campaign.rows[asked.problem_key])
+            benchmark,
+            config.stash[_TIMER],
+            replay_of(asked, rows, campaign.rows[asked.problem_key]),
         )
         result = outcome(asked.kind, rows)
         if result.verdict == "skipped":
@@ -277,12 +271,16 @@ def _session(config: pytest.Config) -> Session:
         ConfigError: With every mistake in the options.
     """
     if _SESSION not in config.stash:
-                requested = Requested(**{name: config.getoption(f"suite_{name}") for name in _OPTIONS})
+        requested = Requested(**{name: config.getoption(f"suite_{name}") for name in _OPTIONS})
         chosen = resolve(requested, sources(lambda device: _authors(config, device)))
         worker = _worker(config)
         name = getattr(config, "workerinput", {}).get("suite_campaign") or new_name()
         config.stash[_SESSION] = Session(
-            name, chosen, lambda: _evaluator(config, chosen.device), config.invocation_params.dir, worker
+            name,
+            chosen,
+            lambda: _evaluator(config, chosen.device),
+            config.invocation_params.dir,
+            worker,
         )
     return config.stash[_SESSION]
 
@@ -306,8 +304,8 @@ def _or_usage_error(step: Callable[[], object]) -> None:
 
     try:
         step()
-    except (DeviceUnavailable, JournalError) as error:
-        raise pytest.UsageError(str(error)) from error
+    except (ConfigError, DeviceUnavailable, JournalError) as error:
+        raise pytest.UsageError(*str(error).splitlines()) from error
 
 
 def _is_wanted(config: pytest.Config) -> bool:
@@ -315,7 +313,9 @@ def _is_wanted(config: pytest.Config) -> bool:
     if any(config.getoption(f"suite_{name}") is not None for name in _OPTIONS):
         return True
     here = Path(__file__).parent
-    paths = [Path(config.invocation_params.dir, arg.partition("::")[0]).resolve() for arg in config.args]
+    paths = [
+        Path(config.invocation_params.dir, arg.partition("::")[0]).resolve() for arg in config.args
+    ]
     return any(here == path or here in path.parents or path in here.parents for path in paths)
 
 
@@ -325,13 +325,30 @@ def _worker(config: pytest.Config) -> str:
 
 
 def _is_controller(config: pytest.Config) -> bool:
-    return not _worker(config) and config.getoption("dist", "no") != "no" and bool(config.getoption("tx"))
+    return (
+        not _worker(config)
+        and config.getoption("dist", "no") != "no"
+        and bool(config.getoption("tx"))
+    )
 
 
-def _op(item: pytest.Item) -> Op:
+def _prepare(item: pytest.Item, session: Session) -> tuple[int, int] | None:
+    """Attaches to an item what it asks, and says where it belongs: matrix by matrix, as asked for.
+
+    Returns:
+        Position of its matrix and its position among the pairs; None when it asks nothing.
+    """
     marker = item.get_closest_marker("suite")
-    assert marker is not None
-    return Op(marker.args[0])
+    call = getattr(item, "callspec", None)
+    found = session.find(Op(marker.args[0]), call.id) if marker and call else None
+    if found is None:
+        return None
+    pair, place = found
+    item.stash[_ASK] = ask(session.config, pair, item.nodeid)
+    item.add_marker(pytest.mark.xdist_group(pair.matrix.name))
+    # A failed or skipped item has nothing to time, and that is reported already.
+    item.add_marker(pytest.mark.filterwarnings("ignore:Benchmark fixture was not used"))
+    return place
 
 
 def _parameter(pair: Pair, name: str) -> str | int:

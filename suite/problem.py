@@ -95,9 +95,9 @@ class Problem:
                 f"{self.matrix.name}: value {self.matrix.csr.data[where]!r} does not fit {self.dtype.value};"
                 " measure it with --suite-dtype float64"
             )
-        return values
+        return np.asarray(values)
 
     @property
     def flops(self) -> int:
         """Floating-point operations: a multiplication and an addition per entry and column."""
-        return 2 * self.matrix.csr.nnz * self.columns
+        return 2 * int(self.matrix.csr.nnz) * self.columns

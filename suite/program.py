@@ -26,7 +26,9 @@ class KernelProgram:
     @property
     def digest(self) -> str:
         """Hex digest that identifies the text."""
-        return hashlib.blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        return hashlib.blake2b(
+            self.text.encode("utf-8", "surrogatepass"), digest_size=8
+        ).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,11 @@ class Ask:
             RecordError: A field is missing or has an unknown value.
         """
         try:
-            enums = {"op": Op(data["op"]), "dtype": DType(data["dtype"]), "kind": Kind(data["kind"])}
+            enums = {
+                "op": Op(data["op"]),
+                "dtype": DType(data["dtype"]),
+                "kind": Kind(data["kind"]),
+            }
             return cls(**{**_known(cls, data), **enums})
         except (KeyError, ValueError, TypeError) as error:
             raise RecordError(f"unreadable ask: {error}") from error
@@ -101,6 +105,7 @@ class Row:
         author: Who answered.
         kind: What the author is.
         sample: Which of the author's answers, from 0.
+        answers: How many answers the author gave, this one included.
         status: The verdict.
         error: One line on what went wrong; empty exactly when ``ok``.
         detail: Which algorithm a library author chose.
@@ -137,6 +142,7 @@ class Row:
     kind: Kind
     sample: int
     status: Status
+    answers: int = 1
     error: str = ""
     detail: str = ""
     log: str = ""
@@ -222,16 +228,15 @@ class Row:
             raise RecordError(f"unreadable row: {error}") from error
 
 
-def judged(
-    campaign: str, ask: Ask, problem: Problem, answer: Answer, verdict: Evaluation, sample: int
-) -> Row:
-    """The row of an answer that was evaluated."""
-    base = missing(campaign, ask, sample, verdict.error, verdict.status)
+def judged(base: Row, problem: Problem, answer: Answer, verdict: Evaluation) -> Row:
+    """The row of an answer that was evaluated; ``base`` says who was asked and which answer it is."""
     rows, cols = problem.matrix.csr.shape
     resources = verdict.resources
     dense = (rows + cols) * problem.columns * problem.dtype.numpy.itemsize
     return dataclasses.replace(
         base,
+        status=verdict.status,
+        error=" ".join(verdict.error.split()),
         detail=verdict.detail,
         log=verdict.log[:LOG_LIMIT],
         program_digest=answer.digest,
@@ -266,6 +271,7 @@ def missing(
     error: str,
     status: Status = Status.INFRASTRUCTURE_ERROR,
     log: str = "",
+    answers: int = 1,
 ) -> Row:
     """The row of an answer without a verdict on a program, for example because a worker died."""
     return Row(
@@ -281,33 +287,34 @@ def missing(
         kind=ask.kind,
         sample=sample,
         status=status,
+        answers=answers,
         error=" ".join(error.split()),
         log=log[-LOG_LIMIT:],
     )
 
 
 def complete(campaign: str, asks: list[Ask], rows: list[Row], reason: str) -> list[Row]:
-    """Every row in the order asked, with a row for each ask that has none.
+    """Every row in the order asked, with one made up for each answer that never came.
 
-    An author may answer fewer times than it was asked (a deterministic one answers once), so an ask counts
-    as answered by its first row.
+    How many answers an author gives is up to it (a deterministic one gives one), and its first row says it.
     """
     found: dict[str, dict[int, Row]] = {}
     for row in rows:
         found.setdefault(row.ask_key, {})[row.sample] = row
     out: list[Row] = []
     for ask in {ask.key: ask for ask in asks}.values():
-        have = found.pop(ask.key, None)
-        if have is None:
-            out += [missing(campaign, ask, sample, reason) for sample in range(_least_rows(ask))]
-        else:
-            out += [have[sample] for sample in sorted(have)]
+        have = found.pop(ask.key, {})
+        expected = max((row.answers for row in have.values()), default=expected_answers(ask))
+        lost = set(range(expected)) - set(have)
+        have.update((s, missing(campaign, ask, s, reason, answers=expected)) for s in lost)
+        out += [have[sample] for sample in sorted(have)]
     for have in found.values():  # answered, though the list of asks was lost
         out += [have[sample] for sample in sorted(have)]
     return out
 
 
-def _least_rows(ask: Ask) -> int:
+def expected_answers(ask: Ask) -> int:
+    """How many answers an ask is owed as long as its author has not spoken."""
     return ask.samples if ask.kind is Kind.MODEL else 1
 
 

@@ -98,7 +98,9 @@ def allow_only_with_workers(config: pytest.Config) -> None:
         config.option.suite_benchmark_only = True
 
 
-def skip_others(config: pytest.Config, items: Sequence[pytest.Item], ours: Sequence[pytest.Item]) -> None:
+def skip_others(
+    config: pytest.Config, items: Sequence[pytest.Item], ours: Sequence[pytest.Item]
+) -> None:
     """What ``--benchmark-only`` would have done, and no warning that our benchmarks are off."""
     benchmarks = [item for item in items if "benchmark" in getattr(item, "fixturenames", ())]
     if getattr(config.option, "suite_benchmark_only", False):

@@ -11,16 +11,18 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from suite.campaign import Campaign, Evaluates
+from suite.campaign import Campaign, Evaluates, Pair, check_files, pairs
 from suite.config import SuiteConfig
 from suite.harness.device import DeviceFacts
 from suite.journal import Journal, Record, read
 from suite.mlstore import TrackingError, tracking_uri
+from suite.problem import Op
 from suite.provenance import facts
 from suite.record import Ask
 from suite.tracking import RunStatus, Tracker
@@ -63,6 +65,16 @@ class Session:
         self._uri = tracking_uri(folder)
         self._worker = worker
         self._tracker: Tracker | None = None
+        position = {spec.name: at for at, spec in enumerate(config.matrices)}
+        everything = [pair for op in config.ops for pair in pairs(config, op)]
+        self._order = {
+            (pair.op, pair.id): (pair, (position[pair.matrix.name], at))
+            for at, pair in enumerate(everything)
+        }
+
+    def find(self, op: Op, identifier: str) -> tuple[Pair, tuple[int, int]] | None:
+        """The pair with a pytest id, with the positions of its matrix and of the pair in their order."""
+        return self._order.get((op, identifier))
 
     @property
     def folder(self) -> Path:
@@ -80,8 +92,10 @@ class Session:
         """Finds out what the device is without keeping it, for a process that only keeps the record.
 
         Raises:
-            RuntimeError: It is not there.
+            ConfigError: A matrix file cannot be used.
+            RuntimeError: The device is not there.
         """
+        check_files(self.config.matrices)
         evaluator = self._make_evaluator()
         self.device = evaluator.facts
         evaluator.close()
@@ -90,13 +104,17 @@ class Session:
         """Opens the device and writes down what will be asked.
 
         Raises:
+            ConfigError: A matrix file cannot be used.
             RuntimeError: The device is not there.
             JournalError: The journal cannot be written.
         """
+        asked = {ask.matrix for ask in asks}
+        specs = check_files([spec for spec in self.config.matrices if spec.name in asked])
         journal = Journal(self.folder, self._worker or "main")
         evaluator = self._make_evaluator()
         self.device = evaluator.facts
-        self.campaign = Campaign(self.name, self.config, evaluator, journal)
+        config = replace(self.config, matrices=tuple(specs))
+        self.campaign = Campaign(self.name, config, evaluator, journal)
         self.campaign.plan(asks)
         return self.campaign
 

@@ -15,7 +15,9 @@ from suite.matrices.base import MatrixSpec
 
 def sources(more: Callable[[DeviceKind], Sequence[Author]]) -> Sources:
     """The project's own, and ``more`` authors for the device."""
-    return Sources(_select, lambda device: [*_own(device), *more(device)], _from_path, detect_device)
+    return Sources(
+        _select, lambda device: [*_own(device), *more(device)], _from_path, detect_device
+    )
 
 
 def _select(text: str) -> Sequence[MatrixSpec]:

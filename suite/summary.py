@@ -30,7 +30,9 @@ def table(rows: Sequence[Row]) -> list[str]:
         problems = len({row.problem_key for row in everyone})
         title = f"{label}, {problems} problem{'' if problems == 1 else 's'}"
         cells = [[title, *_HEADINGS, *(_GPU_HEADINGS if gpu else ())]]
-        authors = {author: [r for r in everyone if r.author == author] for author in _order(everyone)}
+        authors = {
+            author: [r for r in everyone if r.author == author] for author in _order(everyone)
+        }
         for author, mine in authors.items():
             cells.append([author, *_line(collect(mine, everyone), gpu)])
         baselines = [row for row in everyone if row.kind is Kind.BASELINE]

@@ -28,7 +28,7 @@ class AuthorFileError(ValueError):
     """A program file that cannot be an author; the message names the file and says what to do."""
 
 
-@dataclass  # not frozen: the protocol ``Author`` declares its attributes writable
+@dataclass(frozen=True)
 class FileAuthor:
     """An author whose one program for each operation was read from a file.
 

@@ -22,7 +22,11 @@ def formats() -> Mapping[str, type[Format]]:
     for module in sorted(m.name for m in pkgutil.iter_modules(__path__)):
         loaded = importlib.import_module(f"{__name__}.{module}")
         for _, cls in inspect.getmembers(loaded, inspect.isclass):
-            if issubclass(cls, Format) and cls.__module__ == loaded.__name__ and not inspect.isabstract(cls):
+            if (
+                issubclass(cls, Format)
+                and cls.__module__ == loaded.__name__
+                and not inspect.isabstract(cls)
+            ):
                 found[cls.name] = cls
     return dict(sorted(found.items()))
 

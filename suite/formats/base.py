@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
+
+from suite.matrices.base import INT32_MAX
 
 PADDING = -1  # in a value map: this slot belongs to no entry and holds zero
 
@@ -91,13 +93,18 @@ ALWAYS_FINE = 1 << 20  # value slots; below that, padding is cheap whatever the 
 
 
 def refuse_blow_up(what: str, slots: int, nnz: int) -> None:
-    """Refuses a format that would hold mostly padding.
+    """Refuses a format that would hold mostly padding, or more slots than int32 counts.
 
     Raises:
-        NotApplicableError: More than ``MAX_GROWTH`` slots per entry and more than ``ALWAYS_FINE`` in all.
+        NotApplicableError: More than ``MAX_GROWTH`` slots per entry and more than ``ALWAYS_FINE`` in
+            all, or beyond int32; the message says how far it is off.
     """
     if slots > ALWAYS_FINE and slots > MAX_GROWTH * nnz:
         raise NotApplicableError(
-            f"{what} would store {slots:,} values for {nnz:,} entries ({slots / max(nnz, 1):.0f} per entry;"
-            f" at most {MAX_GROWTH} are tried)"
+            f"{what} would store {slots:,} values for {nnz:,} entries"
+            f" ({slots / max(nnz, 1):.0f} per entry; at most {MAX_GROWTH} are tried)"
+        )
+    if slots > INT32_MAX:
+        raise NotApplicableError(
+            f"{what} would store {slots:,} values, more than int32 indices reach ({INT32_MAX:,})"
         )

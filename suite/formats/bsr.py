@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from suite.formats.base import Footprint, Format, Layout
-from suite.formats.ell import refuse_slots
+from suite.formats.base import Footprint, Format, Layout, refuse_blow_up
 
 
 @dataclass(frozen=True)
@@ -33,10 +32,12 @@ class Bsr(Format):
         """Counts the blocks by merging the entries of each block row, at 5 bytes an entry."""
         block_rows = -(-csr.shape[0] // self.b)
         what = f"bsr b={self.b}"
-        refuse_slots(what, self.b**2 if csr.nnz else 0, csr.nnz)  # one block alone may be too large
+        refuse_blow_up(
+            what, self.b**2 if csr.nnz else 0, csr.nnz
+        )  # one block alone may be too large
         blocks = self._count_blocks(csr)
         slots = blocks * self.b**2
-        refuse_slots(f"{what} ({blocks:,} blocks)", slots, csr.nnz)
+        refuse_blow_up(f"{what} ({blocks:,} blocks)", slots, csr.nnz)
         return Footprint(index_bytes=4 * (block_rows + 1 + blocks), value_slots=slots)
 
     def convert(self, csr: sparse.csr_array) -> Layout:

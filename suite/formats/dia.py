@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from suite.formats.base import PADDING, Footprint, Format, Layout
+from suite.formats.base import PADDING, Footprint, Format, Layout, refuse_blow_up
 from suite.formats.coo import row_of_entry
-from suite.formats.ell import pitch_of, refuse_slots
+from suite.formats.padded import pitch_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Dia(Format):
         """Occupied diagonals times pitch; refuses a matrix whose diagonals are mostly empty."""
         diags = int(np.count_nonzero(_occupied(csr, _offset_of_entry(csr))))
         slots = diags * pitch_of(csr.shape[0])
-        refuse_slots(f"dia ({diags:,} diagonals)", slots, csr.nnz)
+        refuse_blow_up(f"dia ({diags:,} diagonals)", slots, csr.nnz)
         return Footprint(index_bytes=4 * diags, value_slots=slots)
 
     def convert(self, csr: sparse.csr_array) -> Layout:

@@ -12,9 +12,9 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from suite.formats.base import Footprint, Format, Layout
+from suite.formats.base import Footprint, Format, Layout, refuse_blow_up
 from suite.formats.coo import row_of_entry
-from suite.formats.ell import last_columns, pitch_of, place, refuse_slots
+from suite.formats.padded import last_columns, pitch_of, place
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Hyb(Format):
         """Refuses a matrix whose ELLPACK part alone would be mostly padding."""
         width, tail = self._split(csr)
         slots = width * pitch_of(csr.shape[0])
-        refuse_slots(f"hyb percent={self.percent} (width {width:,})", slots + tail, csr.nnz)
+        refuse_blow_up(f"hyb percent={self.percent} (width {width:,})", slots + tail, csr.nnz)
         return Footprint(index_bytes=4 * slots + 8 * tail, value_slots=slots + tail)
 
     def convert(self, csr: sparse.csr_array) -> Layout:

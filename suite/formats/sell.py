@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from suite.formats.base import Footprint, Format, Layout
-from suite.formats.ell import last_columns, place, refuse_slots
+from suite.formats.base import Footprint, Format, Layout, refuse_blow_up
+from suite.formats.padded import last_columns, place
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Sell(Format):
         slices = -(-csr.shape[0] // self.c)
         # A huge c must be refused before its lanes are allocated: the longest row widens a slice.
         longest = int(np.diff(csr.indptr).max(initial=0))
-        refuse_slots(self._what, max(longest, 1) * self.c if slices else 0, csr.nnz)
+        refuse_blow_up(self._what, max(longest, 1) * self.c if slices else 0, csr.nnz)
         slots = self.c * int(self._widths(csr, self._order(csr)).sum())
-        refuse_slots(self._what, slots, csr.nnz)
+        refuse_blow_up(self._what, slots, csr.nnz)
         return Footprint(
             index_bytes=4 * (slices + 1 + slices * self.c + slots),
             value_slots=slots,

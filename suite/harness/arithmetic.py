@@ -47,7 +47,9 @@ def names_in(text: str) -> set[str]:
     """
     tree = _parse(text)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called}
+    return {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called
+    }
 
 
 def evaluate(text: str, sizes: Mapping[str, int]) -> int:
@@ -93,14 +95,26 @@ def _refuse_strangers(tree: ast.Expression, text: str) -> None:
             and len(node.args) == 2
             and not node.keywords
         ):
-            raise ExpressionError(f"{text!r}: known functions are ceildiv(a,b), max(a,b) and min(a,b)")
+            raise ExpressionError(
+                f"{text!r}: known functions are ceildiv(a,b), max(a,b) and min(a,b)"
+            )
         if not isinstance(node, _ALLOWED):
             raise ExpressionError(f"{text!r}: {type(node).__name__} is not allowed in arithmetic")
 
 
 _ALLOWED = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.Call),
-    *(ast.BinOp, ast.UnaryOp, ast.USub, ast.UAdd, ast.Not, ast.Compare, ast.BoolOp, ast.And, ast.Or),
+    *(
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.USub,
+        ast.UAdd,
+        ast.Not,
+        ast.Compare,
+        ast.BoolOp,
+        ast.And,
+        ast.Or,
+    ),
     *_BINARY,
     *_COMPARE,
 )
@@ -112,19 +126,34 @@ def _value(node: ast.expr, sizes: Mapping[str, int], text: str) -> int:
             result = value
         case ast.Name(id=name):
             if name not in sizes:
-                raise ExpressionError(f"{text!r}: unknown name {name!r}; known are {', '.join(sorted(sizes))}")
+                raise ExpressionError(
+                    f"{text!r}: unknown name {name!r}; known are {', '.join(sorted(sizes))}"
+                )
             result = sizes[name]
         case ast.BinOp(left=left, op=op, right=right):
-            result = _apply(_BINARY[type(op)], _value(left, sizes, text), _value(right, sizes, text), text)
+            result = _apply(
+                _BINARY[type(op)], _value(left, sizes, text), _value(right, sizes, text), text
+            )
         case ast.Call(func=ast.Name(id=name), args=[left, right]):
-            result = _apply(_FUNCTIONS[name], _value(left, sizes, text), _value(right, sizes, text), text)
+            result = _apply(
+                _FUNCTIONS[name], _value(left, sizes, text), _value(right, sizes, text), text
+            )
         case ast.UnaryOp(op=op, operand=operand):
             inner = _value(operand, sizes, text)
-            result = int(not inner) if isinstance(op, ast.Not) else -inner if isinstance(op, ast.USub) else inner
+            result = (
+                int(not inner)
+                if isinstance(op, ast.Not)
+                else -inner
+                if isinstance(op, ast.USub)
+                else inner
+            )
         case ast.Compare(left=left, ops=ops, comparators=comparators):
             values = [_value(part, sizes, text) for part in (left, *comparators)]
             result = int(
-                all(_COMPARE[type(op)](a, b) for op, a, b in zip(ops, values, values[1:], strict=False))
+                all(
+                    _COMPARE[type(op)](a, b)
+                    for op, a, b in zip(ops, values, values[1:], strict=False)
+                )
             )
         case ast.BoolOp(op=op, values=parts):
             every = [bool(_value(part, sizes, text)) for part in parts]

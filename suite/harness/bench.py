@@ -17,13 +17,23 @@ from scipy import sparse
 from suite.evaluation import Status
 from suite.formats.base import Format
 from suite.harness import verify
-from suite.harness.device import Buffer, Check, Compiled, Device, DeviceFacts, DeviceFault, Executable
+from suite.harness.device import (
+    Buffer,
+    Check,
+    Compiled,
+    Device,
+    DeviceFacts,
+    DeviceFault,
+    Executable,
+)
 from suite.harness.judge import Stage, Verdict, faulted, judge
 from suite.harness.plan import Plan
 from suite.harness.timing import Precision
 from suite.problem import DType, Op
 
-ANCHOR_FLOPS = 3e8  # multiplications up to this size are anchored to SciPy when loaded: well under a second
+ANCHOR_FLOPS = (
+    3e8  # multiplications up to this size are anchored to SciPy when loaded: well under a second
+)
 MAX_WORKSPACE = 0.25  # of the device's memory
 
 
@@ -107,7 +117,9 @@ class Bench:
             is the isolation.
     """
 
-    def __init__(self, device: Device, isolate: Callable[[Callable[[], Verdict]], Verdict] = lambda f: f()) -> None:
+    def __init__(
+        self, device: Device, isolate: Callable[[Callable[[], Verdict]], Verdict] = lambda f: f()
+    ) -> None:
         self.device = device
         self._isolate = isolate
         self._matrices: dict[tuple[str, DType], _Resident] = {}
@@ -131,7 +143,10 @@ class Bench:
         dense = self.device.allocate(cols * ref.columns * itemsize)
         output = self.device.allocate(rows * ref.columns * itemsize)
         self._posed[ref.key] = posed = _Posed(ref, resident, dense, output)
-        if self.device.facts.kind == "cuda" and 0 < 2 * resident.csr.nnz * ref.columns <= ANCHOR_FLOPS:
+        if (
+            self.device.facts.kind == "cuda"
+            and 0 < 2 * resident.csr.nnz * ref.columns <= ANCHOR_FLOPS
+        ):
             self._anchor(posed)
 
     def prepare(self, key: str, fmt: Format) -> Prepared:
@@ -179,7 +194,14 @@ class Bench:
         def stage(fmt: Format) -> Stage:
             return self._stage(posed, self._converted(posed, fmt), ())
 
-        pose = cusparse.Pose(posed.ref.op, posed.resident.csr, posed.ref.columns, posed.ref.dtype, posed.dense, posed.output)
+        pose = cusparse.Pose(
+            posed.ref.op,
+            posed.resident.csr,
+            posed.ref.columns,
+            posed.ref.dtype,
+            posed.dense,
+            posed.output,
+        )
         try:
             return cusparse.judge_routine(self.device, routine, pose, arrays, stage, precision)
         except DeviceFault as fault:
@@ -203,7 +225,8 @@ class Bench:
         known = (ref.digest, ref.dtype)
         if known not in self._matrices:
             indptr, indices, values = (
-                np.load(ref.folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices", "values")
+                np.load(ref.folder / f"{name}.npy", mmap_mode="r")
+                for name in ("indptr", "indices", "values")
             )
             csr = sparse.csr_array((values, indices, indptr), shape=ref.shape, copy=False)
             csr.has_canonical_format = True
@@ -257,18 +280,27 @@ class Bench:
 
         def check() -> Check:
             csr = (resident.row_ptr, resident.col_idx, resident.values[posed.in_place])
-            return self.device.check(csr, posed.dense, posed.output, ref.shape[0], ref.columns, dtype)
+            return self.device.check(
+                csr, posed.dense, posed.output, ref.shape[0], ref.columns, dtype
+            )
 
         inputs = {**converted.index, **converted.values, name: posed.dense}
         return Stage(use, check, posed.output, inputs, scratch)
 
     def _run_program(
-        self, posed: _Posed, converted: _Converted, plan: Plan, compiled: Compiled, precision: Precision | None
+        self,
+        posed: _Posed,
+        converted: _Converted,
+        plan: Plan,
+        compiled: Compiled,
+        precision: Precision | None,
     ) -> Verdict:
         wanted = sum(w.nbytes for w in plan.workspaces)
         limit = int(self.device.facts.memory_bytes * MAX_WORKSPACE)
         if wanted > limit:
-            raise DeviceFault(Status.LOAD_ERROR, f"{wanted:,} bytes of workspace; at most {limit:,} are given")
+            raise DeviceFault(
+                Status.LOAD_ERROR, f"{wanted:,} bytes of workspace; at most {limit:,} are given"
+            )
         scratch: dict[str, Buffer] = {}
         executable: Executable | None = None
         try:
@@ -301,7 +333,9 @@ class Bench:
         trusted = (resident.row_ptr, resident.col_idx, resident.values[0])
         for product, wrong in ((right, 0), (altered, int(altered[row, 0] != right[row, 0]))):
             output = self.device.upload(product.reshape(-1))
-            found = self.device.check(trusted, posed.dense, output, ref.shape[0], ref.columns, ref.dtype.numpy)
+            found = self.device.check(
+                trusted, posed.dense, output, ref.shape[0], ref.columns, ref.dtype.numpy
+            )
             self.device.free(output)
             if found.wrong != wrong:
                 raise DeviceFault(

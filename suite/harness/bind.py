@@ -68,12 +68,16 @@ def check_names(declaration: Declaration, op: Op, dtype: DType) -> None:
             raise BindError(f"constant {name} hides a name of the problem or the format; rename it")
     for workspace in declaration.workspaces:
         if workspace.name in numbers or workspace.name in _reserved(declaration.format, op):
-            raise BindError(f"line {workspace.line}: workspace {workspace.name} hides a name; rename it")
+            raise BindError(
+                f"line {workspace.line}: workspace {workspace.name} hides a name; rename it"
+            )
     numbers |= set(declaration.constants)
     for text, line in _arithmetic(declaration):
         unknown = sorted(names_in(text) - numbers)
         if unknown:
-            raise BindError(f"line {line}: unknown name {unknown[0]!r}; known are {_listed(numbers)}")
+            raise BindError(
+                f"line {line}: unknown name {unknown[0]!r}; known are {_listed(numbers)}"
+            )
     for launch in declaration.launches:
         for parameter in _kernel(declaration, launch):
             _check_parameter(parameter, launch.kernel, numbers, offered, dtype)
@@ -132,7 +136,10 @@ def _arithmetic(declaration: Declaration) -> list[tuple[str, int]]:
 
 def _kernel(declaration: Declaration, launch: LaunchLine) -> tuple[Parameter, ...]:
     if launch.kernel not in declaration.kernels:
-        there = _listed(set(declaration.kernels)) or 'none (a kernel starts with extern "C" __global__ void)'
+        there = (
+            _listed(set(declaration.kernels))
+            or 'none (a kernel starts with extern "C" __global__ void)'
+        )
         raise BindError(f"line {launch.line}: no kernel {launch.kernel!r}; the text has {there}")
     return declaration.kernels[launch.kernel]
 
@@ -155,7 +162,9 @@ def _check_parameter(
     accepted = {"real", real_name(dtype)} if wanted == "real" else {wanted}
     if parameter.base not in accepted:
         hint = " (reinterpret it inside the kernel)" if parameter.base[-1:].isdigit() else ""
-        raise BindError(f"{where} points to {wanted} ({real_name(dtype)} here), not {parameter.base}{hint}")
+        raise BindError(
+            f"{where} points to {wanted} ({real_name(dtype)} here), not {parameter.base}{hint}"
+        )
 
 
 def _number(text: str, line: int, known: Mapping[str, int]) -> int:
@@ -170,7 +179,9 @@ def _launch(declaration: Declaration, line: LaunchLine, known: Mapping[str, int]
     block = _geometry(line.block, MAX_BLOCK, "block", line, known)
     threads = block[0] * block[1] * block[2]
     if not 1 <= threads <= MAX_THREADS:
-        raise BindError(f"line {line.line}: a block of {threads} threads; from 1 to {MAX_THREADS} are possible")
+        raise BindError(
+            f"line {line.line}: a block of {threads} threads; from 1 to {MAX_THREADS} are possible"
+        )
     args: list[BufferArg | ScalarArg] = []
     for parameter in _kernel(declaration, line):
         if parameter.pointer:
@@ -179,13 +190,19 @@ def _launch(declaration: Declaration, line: LaunchLine, known: Mapping[str, int]
         value = known[parameter.name]
         low, high = _INTEGER_RANGE[parameter.base]
         if not low <= value < high:
-            raise BindError(f"kernel {line.kernel}: {parameter.name} is {value}, too large for {parameter.base}")
+            raise BindError(
+                f"kernel {line.kernel}: {parameter.name} is {value}, too large for {parameter.base}"
+            )
         args.append(ScalarArg(value, parameter.base))
     return Launch(line.kernel, grid, block, _number(line.shared, line.line, known), tuple(args))
 
 
 def _geometry(
-    texts: tuple[str, ...], limits: tuple[int, int, int], what: str, line: LaunchLine, known: Mapping[str, int]
+    texts: tuple[str, ...],
+    limits: tuple[int, int, int],
+    what: str,
+    line: LaunchLine,
+    known: Mapping[str, int],
 ) -> tuple[int, int, int]:
     values = [_number(text, line.line, known) for text in texts] + [1] * (3 - len(texts))
     for axis, value, limit in zip("xyz", values, limits, strict=True):

@@ -101,7 +101,9 @@ def compile_source(source: str, target: Target) -> Compiled:
     except Exception as error:
         said = _clean(str(error).partition("compilation log:")[2] + log.getvalue())
         if "NVRTC_ERROR_COMPILATION" not in str(error):
-            raise CompilerUnavailable(f"NVRTC failed: {error}; check the nvidia-cuda-nvrtc package") from error
+            raise CompilerUnavailable(
+                f"NVRTC failed: {error}; check the nvidia-cuda-nvrtc package"
+            ) from error
         raise CompileError(_first_error(said), said) from None
     said = _clean(log.getvalue())
     elapsed = (time.perf_counter() - started) * 1e3
@@ -239,7 +241,7 @@ def _without_ptxas(log: str) -> str:
 
 def _first_error(log: str) -> str:
     for line in log.splitlines():
-        if "error" in line and "program.cu" in line:
+        if ": error" in line or "fatal error" in line:
             return line.strip()
     lines = [line for line in log.splitlines() if line.strip()]
     return lines[0].strip() if lines else "the compiler refused the program without a message"

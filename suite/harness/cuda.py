@@ -16,17 +16,38 @@ import numpy as np
 
 from suite.evaluation import Status, Timing
 from suite.harness import cuda_clock
-from suite.harness.compile import Cache, Target, architecture, compiler_version, source_of, supported_architectures
+from suite.harness.compile import (
+    Cache,
+    Target,
+    architecture,
+    compiler_version,
+    source_of,
+    supported_architectures,
+)
 from suite.harness.device import Buffer, Check, Compiled, DeviceFacts, DeviceFault, Executable
 from suite.harness.plan import Launch, Plan, ScalarArg
 from suite.harness.timing import Precision
-from suite.harness.verify import GROWTH
 from suite.problem import DType
 
 LONG_ROW = 4096  # entries from which the check gives a row a block of its own
 _KERNELS = Path(__file__).with_name("cuda_kernels.cu")
-_FAULTS = ("illegal", "misaligned", "invalid program counter", "hardware stack", "assert", "unspecified", "launch failed", "launch failure", "trap")
-_LETTERS = {"int": "i", "unsigned int": "I", "long long": "q", "unsigned long long": "Q"}  # as in struct
+_FAULTS = (
+    "illegal",
+    "misaligned",
+    "invalid program counter",
+    "hardware stack",
+    "assert",
+    "unspecified",
+    "launch failed",
+    "launch failure",
+    "trap",
+)
+_LETTERS = {
+    "int": "i",
+    "unsigned int": "I",
+    "long long": "q",
+    "unsigned long long": "Q",
+}  # as in struct
 
 
 class CudaUnavailable(RuntimeError):
@@ -81,10 +102,12 @@ class CudaDevice:
     # Memory
 
     def allocate(self, nbytes: int) -> CudaBuffer:
+        """See ``Device``."""
         with _faults(Status.LOAD_ERROR):
             return CudaBuffer(nbytes, self._driver.mem_alloc(max(16, -(-nbytes // 16) * 16)))
 
     def upload(self, array: np.ndarray) -> CudaBuffer:
+        """See ``Device``."""
         array = np.ascontiguousarray(array)
         buffer = self.allocate(array.nbytes)
         tail = array.nbytes // 16 * 16
@@ -96,6 +119,7 @@ class CudaDevice:
         return buffer
 
     def download(self, buffer: Buffer, dtype: np.dtype) -> np.ndarray:
+        """See ``Device``."""
         array = np.empty(buffer.nbytes // np.dtype(dtype).itemsize, dtype)
         with _faults():
             self.stream.synchronize()
@@ -104,11 +128,13 @@ class CudaDevice:
         return array
 
     def free(self, buffer: Buffer) -> None:
+        """See ``Device``."""
         self._long_rows.pop(id(buffer), None)
         assert isinstance(buffer, CudaBuffer)
         buffer.allocation.free()
 
     def fill(self, buffer: Buffer, byte: int) -> None:
+        """See ``Device``."""
         if buffer.nbytes:
             with _faults():
                 self._driver.memset_d8_async(_pointer(buffer), byte, buffer.nbytes, self.stream)
@@ -116,23 +142,45 @@ class CudaDevice:
     # Trusted kernels
 
     def uniform(self, buffer: Buffer, dtype: np.dtype, seed: int) -> None:
+        """See ``Device``."""
         count = buffer.nbytes // np.dtype(dtype).itemsize
-        self._spread("uniform", dtype, count, _pointer(buffer), np.uint64(count), np.uint64(seed % 2**64))
+        self._spread(
+            "uniform", dtype, count, _pointer(buffer), np.uint64(count), np.uint64(seed % 2**64)
+        )
 
     def gather(self, source: Buffer, slots: Buffer | None, out: Buffer, dtype: np.dtype) -> None:
+        """See ``Device``."""
         if slots is None:
             with _faults():
                 if out.nbytes:
-                    self._driver.memcpy_dtod_async(_pointer(out), _pointer(source), out.nbytes, self.stream)
+                    self._driver.memcpy_dtod_async(
+                        _pointer(out), _pointer(source), out.nbytes, self.stream
+                    )
             return
         count = slots.nbytes // 4
-        self._spread("gather", dtype, count, _pointer(source), _pointer(slots), _pointer(out), np.uint64(count))
+        self._spread(
+            "gather",
+            dtype,
+            count,
+            _pointer(source),
+            _pointer(slots),
+            _pointer(out),
+            np.uint64(count),
+        )
 
     def digest(self, buffer: Buffer) -> int:
+        """See ``Device``."""
         result = self._scratch
         self.fill(result, 0)
         words = -(-buffer.nbytes // 4)
-        self._spread("digest", np.dtype(np.float32), words, _pointer(buffer), np.uint64(words), result.pointer)
+        self._spread(
+            "digest",
+            np.dtype(np.float32),
+            words,
+            _pointer(buffer),
+            np.uint64(words),
+            result.pointer,
+        )
         return int(self.download(result, np.dtype(np.uint64))[0])
 
     def check(
@@ -144,6 +192,7 @@ class CudaDevice:
         columns: int,
         dtype: np.dtype,
     ) -> Check:
+        """See ``Device``."""
         if rows * columns == 0:
             return Check(0.0, 0, 0, -1)
         row_ptr, col_idx, values = (_pointer(b) for b in csr)
@@ -153,13 +202,34 @@ class CudaDevice:
         start[3] = np.uint64(2**31 - 1)
         with _faults():
             self._driver.memcpy_htod(result.pointer, start)
-        tail = (_pointer(dense), _pointer(output), np.float64(float(info.eps) / 2), np.float64(float(info.smallest_subnormal)), result.pointer)
+        tail = (
+            _pointer(dense),
+            _pointer(output),
+            np.float64(float(info.eps) / 2),
+            np.float64(float(info.smallest_subnormal)),
+            result.pointer,
+        )
         if columns == 1:
-            args = (np.int32(rows), np.int32(LONG_ROW), row_ptr, col_idx, values, *tail)
+            args: tuple[Any, ...] = (
+                np.int32(rows),
+                np.int32(LONG_ROW),
+                row_ptr,
+                col_idx,
+                values,
+                *tail,
+            )
             self._launch_trusted("check_vector", dtype, (-(-rows // 8), 1), 256, *args)
         else:
             warps = rows * -(-columns // 32)
-            args = (np.int32(rows), np.int32(LONG_ROW), np.int32(columns), row_ptr, col_idx, values, *tail)
+            args = (
+                np.int32(rows),
+                np.int32(LONG_ROW),
+                np.int32(columns),
+                row_ptr,
+                col_idx,
+                values,
+                *tail,
+            )
             self._launch_trusted("check_matrix", dtype, (-(-warps // 8), 1), 256, *args)
         long_rows = self._long(csr[0])
         if long_rows.nbytes:
@@ -171,7 +241,9 @@ class CudaDevice:
         wrong, row = int(found[1]), int(found[3] & np.uint64(0xFFFFFFFF))
         return Check(ratio, wrong, int(found[2]), row if wrong else -1)
 
-    def transpose(self, source: Buffer, out: Buffer, rows: int, columns: int, dtype: np.dtype) -> None:
+    def transpose(
+        self, source: Buffer, out: Buffer, rows: int, columns: int, dtype: np.dtype
+    ) -> None:
         """``out`` becomes the transpose of ``source``, which is rows × columns, row-major."""
         args = (_pointer(source), _pointer(out), np.uint64(rows), np.uint64(columns))
         self._spread("transpose", dtype, rows * columns, *args)
@@ -179,15 +251,19 @@ class CudaDevice:
     # Programs
 
     def load(self, compiled: Compiled, plan: Plan, buffers: Mapping[str, Buffer]) -> Executable:
+        """See ``Device``."""
         with _faults(Status.LOAD_ERROR):
             module = self._driver.module_from_buffer(compiled.cubin)
             return _Program(self, module, plan, buffers)
 
     def sync(self) -> None:
+        """See ``Device``."""
         with _faults():
             self.stream.synchronize()
 
-    def measure(self, run: Callable[[], None], precision: Precision) -> tuple[Timing, Timing] | float:
+    def measure(
+        self, run: Callable[[], None], precision: Precision
+    ) -> tuple[Timing, Timing] | float:
         return self._clock.measure(run, precision)
 
     def single_run_us(self, run: Callable[[], None]) -> float:
@@ -210,8 +286,13 @@ class CudaDevice:
         buffer = self._flush_buffer
         count = np.uint64(buffer.nbytes // 16)
         self._launch_trusted(
-            "flush", np.dtype(np.float32), (self.facts.multiprocessors * 4, 1), 512,
-            buffer.pointer, count, self._scratch.pointer,
+            "flush",
+            np.dtype(np.float32),
+            (self.facts.multiprocessors * 4, 1),
+            512,
+            buffer.pointer,
+            count,
+            self._scratch.pointer,
         )
 
     @cached_property
@@ -221,7 +302,9 @@ class CudaDevice:
     def _long(self, row_ptr: Buffer) -> CudaBuffer:
         if id(row_ptr) not in self._long_rows:
             lengths = np.diff(self.download(row_ptr, np.dtype(np.int32)))
-            self._long_rows[id(row_ptr)] = self.upload(np.flatnonzero(lengths > LONG_ROW).astype(np.int32))
+            self._long_rows[id(row_ptr)] = self.upload(
+                np.flatnonzero(lengths > LONG_ROW).astype(np.int32)
+            )
         return self._long_rows[id(row_ptr)]
 
     def _spread(self, kernel: str, dtype: np.dtype, count: int, *args: Any) -> None:
@@ -229,7 +312,9 @@ class CudaDevice:
             blocks = min(-(-count // 512), self.facts.multiprocessors * 16)
             self._launch_trusted(kernel, dtype, (blocks, 1), 512, *args)
 
-    def _launch_trusted(self, kernel: str, dtype: np.dtype, grid: tuple[int, int], block: int, *args: Any) -> None:
+    def _launch_trusted(
+        self, kernel: str, dtype: np.dtype, grid: tuple[int, int], block: int, *args: Any
+    ) -> None:
         function = self._module(np.dtype(dtype)).get_function(kernel)
         packed = [np.uint64(a) if isinstance(a, int) else a for a in args]
         with _faults():
@@ -240,14 +325,18 @@ class CudaDevice:
             wide = "#define WIDE\n" if dtype == np.float64 else ""
             target = Target(self.facts.arch, DType(dtype.name))
             source = source_of(wide + _KERNELS.read_text(), {}, target.dtype)
-            self._trusted[dtype] = self._driver.module_from_buffer(self._cache.compile(source, target).cubin)
+            self._trusted[dtype] = self._driver.module_from_buffer(
+                self._cache.compile(source, target).cubin
+            )
         return self._trusted[dtype]
 
 
 class _Program:
     """A loaded program with its arguments packed."""
 
-    def __init__(self, device: CudaDevice, module: Any, plan: Plan, buffers: Mapping[str, Buffer]) -> None:
+    def __init__(
+        self, device: CudaDevice, module: Any, plan: Plan, buffers: Mapping[str, Buffer]
+    ) -> None:
         self._device, self._module = device, module
         cleared = [w.name for w in plan.workspaces if w.zero] + [plan.output] * plan.init_zero
         self._cleared = [buffers[name] for name in cleared]
@@ -255,7 +344,9 @@ class _Program:
             self._prepare(module, launch, buffers) for launch in plan.launches if not launch.empty
         ]
 
-    def _prepare(self, module: Any, launch: Launch, buffers: Mapping[str, Buffer]) -> tuple[Any, ...]:
+    def _prepare(
+        self, module: Any, launch: Launch, buffers: Mapping[str, Buffer]
+    ) -> tuple[Any, ...]:
         driver = self._device._driver
         function = module.get_function(launch.kernel)
         attribute = driver.function_attribute
@@ -275,9 +366,12 @@ class _Program:
             )
         if launch.shared_bytes > 48 * 1024:
             function.set_attribute(attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes)
-        letters = [_LETTERS[arg.ctype] if isinstance(arg, ScalarArg) else "P" for arg in launch.args]
+        letters = [
+            _LETTERS[arg.ctype] if isinstance(arg, ScalarArg) else "P" for arg in launch.args
+        ]
         values = [
-            arg.value if isinstance(arg, ScalarArg) else _pointer(buffers[arg.name]) for arg in launch.args
+            arg.value if isinstance(arg, ScalarArg) else _pointer(buffers[arg.name])
+            for arg in launch.args
         ]
         function.prepare("".join(letters))
         return function, launch, values
@@ -289,7 +383,11 @@ class _Program:
         with _faults():
             for function, launch, values in self._launches:
                 function.prepared_async_call(
-                    launch.grid, launch.block, self._device.stream, *values, shared_size=launch.shared_bytes
+                    launch.grid,
+                    launch.block,
+                    self._device.stream,
+                    *values,
+                    shared_size=launch.shared_bytes,
                 )
 
     def refresh(self) -> None:
@@ -317,7 +415,9 @@ class _faults:  # noqa: N801 - reads as a statement: with _faults(): …
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
         if error is None or isinstance(error, DeviceFault) or not isinstance(error, Exception):
             return
         text = str(error).splitlines()[0] if str(error) else repr(error)
@@ -365,7 +465,9 @@ def _management(bus_id: str) -> dict[str, str]:
             "memory_clock_mhz": str(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM)),
             "sm_clock_max_mhz": str(pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)),
             "power_limit_w": str(pynvml.nvmlDeviceGetEnforcedPowerLimit(handle) // 1000),
-            "temperature_c": str(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),
+            "temperature_c": str(
+                pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)
+            ),
         }
     except Exception:  # optional facts: any failure means that they are not known
         return {}

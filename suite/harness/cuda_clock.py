@@ -18,7 +18,9 @@ from suite.evaluation import Status, Timing
 from suite.harness.device import DeviceFault
 from suite.harness.timing import Precision, enough, summarise
 
-COLD_RUNS = 4  # flushed multiplications a graph: enough to amortise its launch, few enough to stop in time
+COLD_RUNS = (
+    4  # flushed multiplications a graph: enough to amortise its launch, few enough to stop in time
+)
 
 
 class Clock:
@@ -65,7 +67,9 @@ class Clock:
 
         with self._graph(repeated) as graph:
             self._replay(graph)
-            return self._sample(lambda: [self._between(begin, end, graph) / launches], launches, precision)
+            return self._sample(
+                lambda: [self._between(begin, end, graph) / launches], launches, precision
+            )
 
     def cold(self, run: Callable[[], None], precision: Precision) -> Timing:
         """Time with the L2 flushed before each multiplication."""
@@ -88,7 +92,9 @@ class Clock:
             samples()
             return self._sample(samples, 1, precision)
 
-    def _sample(self, take: Callable[[], list[float]], launches: int, precision: Precision) -> Timing:
+    def _sample(
+        self, take: Callable[[], list[float]], launches: int, precision: Precision
+    ) -> Timing:
         samples: list[float] = []
         spent_ms = 0.0
         while not enough(samples, spent_ms, precision):

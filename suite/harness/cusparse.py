@@ -170,7 +170,9 @@ def _best(
     if not screened:
         return Verdict(Status.WRONG_RESULT, f"no candidate was right: {'; '.join(refused)[:500]}")
     screened.sort(key=lambda row: row[0])
-    finals = [(candidate, attempt(candidate, precision)) for _, candidate, _ in screened[:FINALISTS]]
+    finals = [
+        (candidate, attempt(candidate, precision)) for _, candidate, _ in screened[:FINALISTS]
+    ]
     timed = [(c, v) for c, v in finals if v.hot is not None and v.cold is not None]
     if not timed:
         return finals[0][1]
@@ -189,7 +191,7 @@ def _sensible(candidate: Candidate, pose: Pose) -> bool:
         return True
     if pose.shape[0] % fmt.b or pose.shape[1] % fmt.b:
         return False  # the library would read past x and write past y
-    return fmt.footprint(pose.csr).value_slots <= MAX_BSR_FILL * pose.csr.nnz
+    return fmt.footprint(pose.csr).value_slots <= MAX_BSR_FILL * int(pose.csr.nnz)
 
 
 def _first_run_us(device: CudaDevice, pose: Pose, candidate: Candidate, arrays: Arrays) -> float:
@@ -253,14 +255,18 @@ class _Call:
         """Transposes B into the column-major copy."""
         if self._candidate.layout == _COLUMN:
             cols = self._pose.shape[1]
-            self._device.transpose(self._pose.dense, self._own[0], cols, self._pose.columns, self._pose.dtype.numpy)
+            self._device.transpose(
+                self._pose.dense, self._own[0], cols, self._pose.columns, self._pose.dtype.numpy
+            )
             self._device.fill(self._own[1], 0xFF)
 
     def collect(self) -> None:
         """Transposes the column-major C into the output."""
         if self._candidate.layout == _COLUMN:
             rows = self._pose.shape[0]
-            self._device.transpose(self._own[1], self._pose.output, self._pose.columns, rows, self._pose.dtype.numpy)
+            self._device.transpose(
+                self._own[1], self._pose.output, self._pose.columns, rows, self._pose.dtype.numpy
+            )
 
     def close(self) -> None:
         """Destroys descriptors and frees memory."""
@@ -280,16 +286,49 @@ class _Call:
         one, zero = self._one.ctypes.data, self._zero.ctypes.data
         rows, cols = pose.shape
         if pose.op is Op.SPMV:
-            x = self._keep(api.destroy_dn_vec, api.create_dn_vec(cols, _pointer(pose.dense), self._type))
-            y = self._keep(api.destroy_dn_vec, api.create_dn_vec(rows, _pointer(pose.output), self._type))
-            head = (self._handle, operation, one, matrix, x, zero, y, self._type, algorithm)
-            self._function, size, preprocess = api.sp_mv, api.sp_mv_buffer_size, api.sp_mv_preprocess
+            x = self._keep(
+                api.destroy_dn_vec, api.create_dn_vec(cols, _pointer(pose.dense), self._type)
+            )
+            y = self._keep(
+                api.destroy_dn_vec, api.create_dn_vec(rows, _pointer(pose.output), self._type)
+            )
+            head: tuple[int, ...] = (
+                self._handle,
+                operation,
+                one,
+                matrix,
+                x,
+                zero,
+                y,
+                self._type,
+                algorithm,
+            )
+            self._function, size, preprocess = (
+                api.sp_mv,
+                api.sp_mv_buffer_size,
+                api.sp_mv_preprocess,
+            )
         else:
             dense, output = self._dense_pair()
             b = self._keep(api.destroy_dn_mat, self._dense(cols, dense))
             c = self._keep(api.destroy_dn_mat, self._dense(rows, output))
-            head = (self._handle, operation, operation, one, matrix, b, zero, c, self._type, algorithm)
-            self._function, size, preprocess = api.sp_mm, api.sp_mm_buffer_size, api.sp_mm_preprocess
+            head = (
+                self._handle,
+                operation,
+                operation,
+                one,
+                matrix,
+                b,
+                zero,
+                c,
+                self._type,
+                algorithm,
+            )
+            self._function, size, preprocess = (
+                api.sp_mm,
+                api.sp_mm_buffer_size,
+                api.sp_mm_preprocess,
+            )
         self._arguments = head
         workspace = self._device.allocate(max(16, size(*head)))
         self._own.append(workspace)
@@ -306,13 +345,30 @@ class _Call:
             case Csr():
                 return int(
                     api.create_csr(
-                        rows, cols, sizes["nnz"], at["row_ptr"], at["col_idx"], at["vals"], index, index, base, self._type
+                        rows,
+                        cols,
+                        sizes["nnz"],
+                        at["row_ptr"],
+                        at["col_idx"],
+                        at["vals"],
+                        index,
+                        index,
+                        base,
+                        self._type,
                     )
                 )
             case Coo():
                 return int(
                     api.create_coo(
-                        rows, cols, sizes["nnz"], at["row_idx"], at["col_idx"], at["vals"], index, base, self._type
+                        rows,
+                        cols,
+                        sizes["nnz"],
+                        at["row_idx"],
+                        at["col_idx"],
+                        at["vals"],
+                        index,
+                        base,
+                        self._type,
                     )
                 )
             case Sell(c=c):
@@ -330,12 +386,16 @@ class _Call:
                         int(api.Order.ROW),
                     )
                 )  # fmt: skip
-        raise DeviceFault(Status.LOAD_ERROR, f"cuSPARSE has no format {self._candidate.format.name}")
+        raise DeviceFault(
+            Status.LOAD_ERROR, f"cuSPARSE has no format {self._candidate.format.name}"
+        )
 
     def _dense_pair(self) -> tuple[Buffer, Buffer]:
         if self._candidate.layout == _ROW:
             return self._pose.dense, self._pose.output
-        self._own += [self._device.allocate(b.nbytes) for b in (self._pose.dense, self._pose.output)]
+        self._own += [
+            self._device.allocate(b.nbytes) for b in (self._pose.dense, self._pose.output)
+        ]
         self.refresh()
         return self._own[0], self._own[1]
 
@@ -344,7 +404,9 @@ class _Call:
         row_major = self._candidate.layout == _ROW
         order = self._api.Order.ROW if row_major else self._api.Order.COL
         stride = columns if row_major else rows
-        return int(self._api.create_dn_mat(rows, columns, stride, _pointer(buffer), self._type, int(order)))
+        return int(
+            self._api.create_dn_mat(rows, columns, stride, _pointer(buffer), self._type, int(order))
+        )
 
     def _keep(self, destroy: Callable[[int], None], descriptor: Any) -> int:
         self._descriptors.append((destroy, int(descriptor)))

@@ -111,9 +111,12 @@ class Executable(Protocol):
 
 
 class Buffer(Protocol):
-    """Device memory of ``nbytes`` bytes."""
+    """Device memory."""
 
-    nbytes: int
+    @property
+    def nbytes(self) -> int:
+        """Its size in bytes."""
+        ...
 
 
 class Device(Protocol):
@@ -186,6 +189,8 @@ class Device(Protocol):
         """
         ...
 
-    def measure(self, run: Callable[[], None], precision: Precision) -> tuple[Timing, Timing] | float:
+    def measure(
+        self, run: Callable[[], None], precision: Precision
+    ) -> tuple[Timing, Timing] | float:
         """Hot and cold device times of ``run``; on the emulator, host microseconds of one run."""
         ...

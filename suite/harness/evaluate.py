@@ -88,7 +88,10 @@ class Evaluator:
         self._held: set[str] = set()
         self._seed = secrets.randbits(62)  # no program can know it; verdicts do not depend on it
         compilers = settings.compilers or os.cpu_count() or 1
-        self._compilers = [Worker("compiler", {"cache": settings.cache / "cubin"}) for _ in range(compilers)]
+        self._compilers = [
+            Worker("suite.harness.services:compiler", {"cache": settings.cache / "cubin"})
+            for _ in range(compilers)
+        ]
         self._worker, self.facts = self._open(device)
         self._lock = _device_lock(self.facts)
 
@@ -135,7 +138,14 @@ class Evaluator:
                     declaration = parse(program.text)
                     check_names(declaration, Op(declaration.op), dtype)
                     self._compile(declaration, dtype, worker)
-                except (ParseError, BindError, CompileError, CompilerUnavailable, WorkerDied, WorkerTimeout):
+                except (
+                    ParseError,
+                    BindError,
+                    CompileError,
+                    CompilerUnavailable,
+                    WorkerDied,
+                    WorkerTimeout,
+                ):
                     pass
                 finally:
                     free.append(worker)
@@ -172,7 +182,9 @@ class Evaluator:
             check_names(declaration, problem.op, problem.dtype)
             key = self._hold(problem)
             prepared = self._prepare(key, declaration)
-            plan = bind(declaration, problem.op, problem.dtype, {**prepared.sizes, "n": problem.columns})
+            plan = bind(
+                declaration, problem.op, problem.dtype, {**prepared.sizes, "n": problem.columns}
+            )
         except BindError as error:
             return _failed(blank, Status.BIND_ERROR, error)
         except NotApplicableError as error:
@@ -195,13 +207,19 @@ class Evaluator:
         key = self._hold(problem)
         with self._lock:
             verdict = self._worker.call(
-                "judge_library", key, answer.author, self.settings.precision, timeout=self.settings.library_s
+                "judge_library",
+                key,
+                answer.author,
+                self.settings.precision,
+                timeout=self.settings.library_s,
             )
         return _evaluation(blank, verdict, None)
 
     def _judge(self, key: str, declaration: Declaration, plan: Plan, compiled: Compiled) -> Verdict:
         limit = self.settings.run_s
-        slack = 0.0 if self.facts.kind == "cuda" else 10.0  # the emulator's worker keeps the limit itself
+        slack = (
+            0.0 if self.facts.kind == "cuda" else 10.0
+        )  # the emulator's worker keeps the limit itself
         arguments = (key, declaration.format, plan, compiled, self.settings.precision)
         try:
             with self._lock:
@@ -217,14 +235,23 @@ class Evaluator:
         if key not in self._held:
             folder = self._exchange.put(problem)
             ref = ProblemRef(
-                key, digest, folder, problem.matrix.csr.shape, problem.op, problem.columns, problem.dtype, self._seed
+                key,
+                digest,
+                folder,
+                problem.matrix.csr.shape,
+                problem.op,
+                problem.columns,
+                problem.dtype,
+                self._seed,
             )
             self._worker.call("hold", ref, timeout=self.settings.load_s)
             self._held.add(key)
         return key
 
     def _prepare(self, key: str, declaration: Declaration) -> Prepared:
-        prepared = self._worker.call("prepare", key, declaration.format, timeout=self.settings.load_s)
+        prepared = self._worker.call(
+            "prepare", key, declaration.format, timeout=self.settings.load_s
+        )
         assert isinstance(prepared, Prepared)
         return prepared
 
@@ -239,7 +266,9 @@ class Evaluator:
         kinds = {"auto": ("cuda", "emulator"), "cuda": ("cuda",), "emulator": ("emulator",)}[device]
         reasons: list[str] = []
         for kind in kinds:
-            worker = Worker(kind, self._arguments(kind), self._held.clear)
+            worker = Worker(
+                f"suite.harness.services:{kind}", self._arguments(kind), self._held.clear
+            )
             try:
                 facts = worker.call("facts", timeout=self.settings.load_s)
                 assert isinstance(facts, DeviceFacts)

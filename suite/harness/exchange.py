@@ -56,6 +56,10 @@ class Exchange:
         if self._folder is None:
             roomy = _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK)
             roomy = roomy and shutil.disk_usage(_SHARED_MEMORY).free > 4 * wanted
-            self._folder = Path(tempfile.mkdtemp(prefix="sparserl-", dir=_SHARED_MEMORY if roomy else None))
-            self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._folder = Path(
+                tempfile.mkdtemp(prefix="sparserl-", dir=_SHARED_MEMORY if roomy else None)
+            )
+            self._finalizer = weakref.finalize(
+                self, shutil.rmtree, self._folder, ignore_errors=True
+            )
         return self._folder

@@ -73,7 +73,7 @@ def _child(attempt: Callable[[], Verdict], verdict_out: int, fault_out: int) -> 
 
 def _read(descriptor: int, deadline: float) -> bytes | None:
     """Everything up to the end of the stream; None when the deadline comes first."""
-    parts = []
+    parts: list[bytes] = []
     while True:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:

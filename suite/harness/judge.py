@@ -81,7 +81,9 @@ class _Checks:
             raise _Refused(_describe(found, when))
 
 
-def judge(device: Device, stage: Stage, executable: Executable, precision: Precision | None) -> Verdict:
+def judge(
+    device: Device, stage: Stage, executable: Executable, precision: Precision | None
+) -> Verdict:
     """Verifies and times one executable.
 
     Each of two input sets (same structure, other values) is multiplied into a poisoned output and compared;
@@ -116,7 +118,9 @@ def judge(device: Device, stage: Stage, executable: Executable, precision: Preci
     except _Refused as refusal:
         stage.use(0)
         spoiled = _digests(device, stage) != before
-        return Verdict(Status.WRONG_RESULT, str(refusal), checks.ratio, checks.count, spoiled=spoiled)
+        return Verdict(
+            Status.WRONG_RESULT, str(refusal), checks.ratio, checks.count, spoiled=spoiled
+        )
     if isinstance(timed, tuple):
         hot, cold = timed
         return Verdict(Status.OK, "", checks.ratio, checks.count, hot, cold)

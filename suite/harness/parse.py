@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable
 
 from suite import formats
+from suite.formats.base import Format
 from suite.harness.arithmetic import ExpressionError, names_in
-from suite.harness.plan import Declaration, LaunchLine, ParseError, WorkspaceLine
+from suite.harness.plan import Declaration, LaunchLine, Parameter, ParseError, WorkspaceLine
 from suite.harness.signature import check_directives, kernels, tokens
 from suite.problem import Op
 
@@ -43,11 +44,15 @@ def parse(text: str) -> Declaration:
     if len(code) > MAX_TEXT:
         raise ParseError(f"the text has {len(code):,} characters; at most {MAX_TEXT:,}")
     if "\0" in code:
-        raise ParseError(f"line {_line_of(code, code.index(chr(0)))}: the text holds a NUL character")
+        raise ParseError(
+            f"line {_line_of(code, code.index(chr(0)))}: the text holds a NUL character"
+        )
     try:
         code.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ParseError(f"line {_line_of(code, error.start)}: the text is not valid Unicode") from None
+        raise ParseError(
+            f"line {_line_of(code, error.start)}: the text is not valid Unicode"
+        ) from None
     header = _Header()
     for number, line in enumerate(code.split("\n"), start=1):
         stripped = line.strip()
@@ -74,7 +79,7 @@ class _Header:
 
     def __init__(self) -> None:
         self.op = ""
-        self.format: formats.Format | None = None
+        self.format: Format | None = None
         self.constants: dict[str, int] = {}
         self.requires: list[tuple[str, int]] = []
         self.launches: list[LaunchLine] = []
@@ -94,14 +99,18 @@ class _Header:
         keyword = words[0] if words else ""
         reader = self._readers.get(keyword)
         if reader is None:
-            raise ParseError(f"line {line}: unknown header {keyword!r}; known are {', '.join(self._readers)}")
+            raise ParseError(
+                f"line {line}: unknown header {keyword!r}; known are {', '.join(self._readers)}"
+            )
         reader(words[1:], line)
 
-    def declaration(self, code: str, found: dict) -> Declaration:  # type: ignore[type-arg]
+    def declaration(self, code: str, found: dict[str, tuple[Parameter, ...]]) -> Declaration:
         if not self.op:
             raise ParseError("no '//! op' line; write //! op spmv or //! op spmm")
         if self.format is None:
-            raise ParseError(f"no '//! format' line; known formats are {', '.join(formats.formats())}")
+            raise ParseError(
+                f"no '//! format' line; known formats are {', '.join(formats.formats())}"
+            )
         if not self.launches:
             raise ParseError("no '//! launch' line; without one nothing runs")
         return Declaration(
@@ -174,7 +183,9 @@ class _Header:
         for word in words[1:]:
             key, equals, value = word.partition("=")
             if not equals or key not in ("grid", "block", "shared") or key in given:
-                raise ParseError(f"line {line}: {word!r} is not grid=…, block=… or shared=…, each once")
+                raise ParseError(
+                    f"line {line}: {word!r} is not grid=…, block=… or shared=…, each once"
+                )
             given[key] = value
         for key in ("grid", "block"):
             if key not in given:

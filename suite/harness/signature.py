@@ -7,8 +7,10 @@ them. Macros are not expanded, so a kernel's name and parameters must stand in t
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from suite.harness.plan import Parameter, ParseError
 
@@ -25,8 +27,11 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_SPLICE = re.compile(r"\\[ \t]*\n")
 _DIGRAPHS = {"%:": "#", "<%": "{", "%>": "}", "<:": "[", ":>": "]"}
-DIRECTIVES = frozenset("define undef if ifdef ifndef elif else endif pragma".split())
+DIRECTIVES = frozenset(
+    ["define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma"]
+)
 _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "__restrict", "restrict"})
 _INTEGER_WORDS = frozenset({"int", "unsigned", "signed", "long", "short", "char"})
 _INTEGERS = {
@@ -57,16 +62,16 @@ class Token:
 
 def tokens(code: str) -> Iterator[Token]:
     """The code's tokens, comments and spaces dropped, newlines kept (they end directives)."""
-    # A splice joins lines before anything else is read; the form feeds keep the line count right.
-    spliced = re.sub(r"\\[ \t]*\r?\n", "\f", code.replace("\r\n", "\n"))
+    pieces = _SPLICE.split(code.replace("\r\n", "\n"))  # as the compiler does, before anything else
+    ends = list(accumulate(len(piece) for piece in pieces))
     line = 1
-    for match in _TOKEN.finditer(spliced):
+    for match in _TOKEN.finditer("".join(pieces)):
         kind, text = match.lastgroup or "", match.group()
-        if kind == "delimiter":
-            kind = "raw"
         if kind not in ("space", "comment"):
-            yield Token("string" if kind == "raw" else kind, _DIGRAPHS.get(text, text), line)
-        line += text.count("\n") + text.count("\f")
+            kind = "string" if kind in ("raw", "delimiter") else kind
+            joined = bisect_right(ends, match.start(), hi=len(ends) - 1)
+            yield Token(kind, _DIGRAPHS.get(text, text), line + joined)
+        line += text.count("\n")
 
 
 def check_directives(found: Sequence[Token]) -> None:
@@ -86,7 +91,9 @@ def check_directives(found: Sequence[Token]) -> None:
         fresh = token.kind == "newline"
     for token in found:
         if token.text in ("__has_include", "__has_embed", "__has_include_next"):
-            raise ParseError(f"line {token.line}: {token.text} is refused; a program has no files to look for")
+            raise ParseError(
+                f"line {token.line}: {token.text} is refused; a program has no files to look for"
+            )
 
 
 def kernels(found: Sequence[Token]) -> dict[str, tuple[Parameter, ...]]:
@@ -97,25 +104,45 @@ def kernels(found: Sequence[Token]) -> dict[str, tuple[Parameter, ...]]:
     """
     code = [token for token in found if token.kind != "newline"]
     result: dict[str, tuple[Parameter, ...]] = {}
-    linked = False
-    for position, token in enumerate(code):
-        if token.text in (";", "}"):
-            linked = False
-        if token.text == "extern" and position + 1 < len(code) and code[position + 1].text == '"C"':
-            linked = True
-        if token.text != "__global__":
-            continue
+    defined: set[str] = set()
+    for position in _kernel_keywords(code):
         opening = _parameter_list(code, position)
         if opening is None:
             continue
         name = code[opening - 1]
-        if not linked:
-            raise ParseError(f'line {name.line}: kernel {name.text} needs extern "C" before __global__')
         parameters, end = _parameters(code, opening, name.text)
-        if end < len(code) and code[end].text == "{" and name.text in result:
-            raise ParseError(f"line {name.line}: kernel {name.text} is defined twice")
+        if end < len(code) and code[end].text == "{":
+            if name.text in defined:
+                raise ParseError(f"line {name.line}: kernel {name.text} is defined twice")
+            defined.add(name.text)
         result[name.text] = parameters
     return result
+
+
+def _kernel_keywords(code: Sequence[Token]) -> Iterator[int]:
+    """Positions of ``__global__``, each under C linkage: its own ``extern "C"`` or a block's."""
+    depth = 0
+    linked = False  # by an extern "C" of this declaration
+    blocks: list[int] = []  # depths at which an extern "C" { … } is open
+    for position, token in enumerate(code):
+        if token.text == "extern" and [t.text for t in code[position + 1 : position + 2]] == [
+            '"C"'
+        ]:
+            linked = True
+        elif token.text == "{":
+            if linked and code[position - 1].text == '"C"':
+                blocks.append(depth)
+            depth, linked = depth + 1, False
+        elif token.text == "}":
+            depth, linked = depth - 1, False
+            if blocks and blocks[-1] == depth:
+                blocks.pop()
+        elif token.text == ";":
+            linked = False
+        elif token.text == "__global__":
+            if not linked and not blocks:
+                raise ParseError(f'line {token.line}: a kernel needs extern "C" before __global__')
+            yield position
 
 
 def _parameter_list(code: Sequence[Token], start: int) -> int | None:
@@ -123,7 +150,11 @@ def _parameter_list(code: Sequence[Token], start: int) -> int | None:
     position = start + 1
     while position < len(code) and code[position].text not in (";", "{"):
         if code[position].text == "(":
-            if code[position - 1].text in ("__launch_bounds__", "__attribute__", "__cluster_dims__"):
+            if code[position - 1].text in (
+                "__launch_bounds__",
+                "__attribute__",
+                "__cluster_dims__",
+            ):
                 position = _closing(code, position)
             elif code[position - 1].kind == "name":
                 return position
@@ -140,12 +171,16 @@ def _closing(code: Sequence[Token], opening: int) -> int:
     raise ParseError(f"line {code[opening].line}: this parenthesis is never closed")
 
 
-def _parameters(code: Sequence[Token], opening: int, kernel: str) -> tuple[tuple[Parameter, ...], int]:
+def _parameters(
+    code: Sequence[Token], opening: int, kernel: str
+) -> tuple[tuple[Parameter, ...], int]:
     end = _closing(code, opening)
     groups: list[list[Token]] = [[]]
     depth = 0
     for token in code[opening + 1 : end]:
-        depth += {"(": 1, "[": 1, "<": 1, "{": 1, ")": -1, "]": -1, ">": -1, "}": -1}.get(token.text, 0)
+        depth += {"(": 1, "[": 1, "<": 1, "{": 1, ")": -1, "]": -1, ">": -1, "}": -1}.get(
+            token.text, 0
+        )
         if token.text == "," and depth == 0:
             groups.append([])
         else:
@@ -160,7 +195,9 @@ def _parameter(group: Sequence[Token], kernel: str, line: int) -> Parameter:
     shown = " ".join(words)
     line = group[0].line if group else line
     if len(group) < 2 or group[-1].kind != "name" or group[-1].text in _QUALIFIERS | _INTEGER_WORDS:
-        raise ParseError(f"line {line}: kernel {kernel}: parameter {shown!r} needs a type and a name")
+        raise ParseError(
+            f"line {line}: kernel {kernel}: parameter {shown!r} needs a type and a name"
+        )
     stars = words.count("*")
     if stars > 1 or any(t.kind not in ("name", "punct") or t.text in "&[]()<>=:{}" for t in group):
         raise ParseError(

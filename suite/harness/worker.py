@@ -1,7 +1,7 @@
 """A process that does what may go wrong: it is asked, it answers, and it is replaced when it does not.
 
-Only this module knows how processes talk. A service is an object whose methods are called by name; see
-``SERVICES``. The child gets a short list of environment variables, so no credential reaches a program, and
+Only this module knows how processes talk. A service is an object whose methods are called by name; it is made
+in the child by a factory, ``module:function``. The child gets a short list of environment variables, so no credential reaches a program, and
 ends when its parent does.
 """
 
@@ -23,13 +23,17 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-SERVICES: dict[str, str] = {
-    "compiler": "suite.harness.services:compiler",
-    "cuda": "suite.harness.services:cuda",
-    "emulator": "suite.harness.services:emulator",
-}
 START_SECONDS = 120.0  # importing SciPy and opening a GPU on a busy host
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR", "SYSTEMROOT")
+_PASSED_ON = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "TMPDIR",
+    "SYSTEMROOT",
+)
 _PASSED_ON_PREFIXES = ("CUDA_", "NVIDIA_", "OPENBLAS_", "OMP_")
 
 
@@ -45,8 +49,8 @@ class Worker:
     """One process with one service, started when first called and again after it was lost.
 
     Args:
-        service: A key of ``SERVICES``.
-        arguments: Keyword arguments of the service's factory; must pickle.
+        service: The factory, for example ``suite.harness.services:cuda``.
+        arguments: Its keyword arguments; must pickle.
         on_start: Called whenever a fresh process has started.
     """
 
@@ -122,7 +126,9 @@ class Worker:
                 process and process.wait(5)
             ending = _ending(process.poll() if process else None)
             self.close()
-            raise WorkerDied(f"the {self._service} process ended ({ending})") from error
+            raise WorkerDied(
+                f"the {self._service.rpartition(':')[2]} process ended ({ending})"
+            ) from error
         except BaseException:
             self.close()  # an interrupt between question and answer: the answer would be taken for the next
             raise
@@ -143,7 +149,9 @@ def _ending(code: int | None) -> str:
 
 
 def _environment() -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(_PASSED_ON_PREFIXES)}
+    kept = {
+        k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(_PASSED_ON_PREFIXES)
+    }
     # The child must find this package however the parent found it.
     paths = [str(Path(__file__).parents[2]), *kept.get("PYTHONPATH", "").split(os.pathsep)]
     return kept | {"PYTHONPATH": os.pathsep.join(p for p in paths if p), "OMP_NUM_THREADS": "1"}
@@ -158,7 +166,7 @@ def _serve(connection: Connection) -> None:
             return
         try:
             if service is None:
-                module, _, factory = SERVICES[name].partition(":")
+                module, _, factory = name.partition(":")
                 service = getattr(importlib.import_module(module), factory)(**payload)
                 answer = None
             else:

@@ -38,7 +38,7 @@ class Matrix:
         """Hex digest of shape, structure and values: equal matrices have equal digests."""
         h = hashlib.blake2b(repr(self.csr.shape).encode(), digest_size=16)
         for part in (self.csr.indptr, self.csr.indices, self.csr.data):
-            h.update(np.ascontiguousarray(part))
+            h.update(np.ascontiguousarray(part).data)
         return h.hexdigest()
 
 

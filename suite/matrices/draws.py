@@ -1,20 +1,22 @@
 """One random matrix of a family: the distributions from which training and validation are drawn.
 
-Sizes come in as a wanted number of entries, so that every family is met at every scale. A draw decides the
-arguments of a generator and builds nothing.
+Sizes come in as a wanted number of entries, so that every family is met at every scale. A draw
+decides the arguments of a generator and builds nothing.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from scipy import sparse
 
 from suite.matrices import graphs, meshes, synthetic
 from suite.matrices.base import MatrixSpec
 from suite.matrices.recipes import Argument, recipe, short_digest, structure_key
 
-Draw = tuple[Callable[..., object], dict[str, Argument]]
+Draw = tuple[Callable[..., sparse.csr_array], dict[str, Argument]]
 _WALKED_ENTRIES = 400_000  # as many as networkx makes in about a second
 _ELASTIC_ENTRIES = 1_000_000  # as many as scikit-fem assembles in about three
 
@@ -24,15 +26,15 @@ def draw(family: str, entries: float, seed: int) -> MatrixSpec:
 
     Args:
         family: A key of ``DRAWS``.
-        entries: Wanted nonzeros, at least 100; met within a factor of about two where the family allows.
+        entries: Wanted nonzeros, at least 100; met within a factor of two where the family allows.
         seed: Decides the other parameters and the matrix's own seed.
     """
     make, arguments = DRAWS[family](np.random.default_rng(seed), entries)
-    if "seed" in make.__annotations__:
+    if "seed" in inspect.signature(make).parameters:
         arguments["seed"] = seed
-    unnamed = recipe("", family, make, **arguments)  # type: ignore[arg-type]
+    unnamed = recipe("", family, make, **arguments)
     name = f"{family}-{short_digest(structure_key(unnamed))}"
-    return recipe(name, family, make, **arguments)  # type: ignore[arg-type]
+    return recipe(name, family, make, **arguments)
 
 
 def _log(rng: np.random.Generator, low: float, high: float) -> float:
@@ -49,10 +51,12 @@ def _rows(entries: float, per_row: float) -> int:
 
 
 def _diagonal(rng: np.random.Generator, entries: float) -> Draw:
-    count = int(rng.integers(1, 20))
-    rows = _rows(entries, 2 * count + 1)
+    count, mirrored = int(rng.integers(1, 20)), rng.random() < 0.6
+    rows = _rows(entries, 1 + count * (2 if mirrored else 1))
     far = {_int(rng, 2, rows / 2) for _ in range(count)}  # the gap at 1 keeps it apart from a band
-    return synthetic.diagonals, {"rows": rows, "offsets": tuple(sorted({-k for k in far} | {0} | far))}
+    below = {-k for k in far if mirrored or rng.random() < 0.5}
+    above = far if mirrored else {k for k in far if -k not in below}
+    return synthetic.diagonals, {"rows": rows, "offsets": tuple(sorted(below | {0} | above))}
 
 
 def _band(rng: np.random.Generator, entries: float) -> Draw:
@@ -68,7 +72,8 @@ def _grid(rng: np.random.Generator, entries: float) -> dict[str, Argument]:
     dims, reach = int(rng.integers(2, 4)), str(rng.choice(["star", "box"]))
     points = entries / (2 * dims + 1 if reach == "star" else 3**dims)
     edge = max(points ** (1 / dims), 4)
-    shape = [max(round(edge * _log(rng, 0.5, 2)), 3) for _ in range(dims)]
+    stretch = rng.uniform(-0.8, 0.8, dims)
+    shape = [max(round(edge * factor), 3) for factor in np.exp(stretch - stretch.mean()).tolist()]
     shape[0] += shape[0] == shape[-1]  # squares and cubes are for the test set
     return {"shape": tuple(shape), "reach": reach}
 
@@ -98,7 +103,11 @@ def _rectangular(rng: np.random.Generator, entries: float) -> Draw:
         }
     per_row = _int(rng, 8, max(8, (entries / 2) ** 0.5))
     rows = _rows(entries, per_row)
-    return synthetic.uniform, {"rows": rows, "cols": int(ratio * max(rows, per_row)), "per_row": per_row}
+    return synthetic.uniform, {
+        "rows": rows,
+        "cols": int(ratio * max(rows, per_row)),
+        "per_row": per_row,
+    }
 
 
 def _power_law(rng: np.random.Generator, entries: float) -> Draw:
@@ -123,7 +132,12 @@ def _block(rng: np.random.Generator, entries: float) -> Draw:
     edge, per_row = int(rng.choice([2, 3, 4, 5, 6, 8, 12, 16])), _int(rng, 1, 12)
     block_rows = max(int(entries / (edge * edge * per_row)), 2 * per_row)
     reach = _int(rng, per_row, block_rows) if rng.random() < 0.5 else 0
-    return synthetic.blocks, {"block_rows": block_rows, "edge": edge, "per_row": per_row, "reach": reach}
+    return synthetic.blocks, {
+        "block_rows": block_rows,
+        "edge": edge,
+        "per_row": per_row,
+        "reach": reach,
+    }
 
 
 def _arrow(rng: np.random.Generator, entries: float) -> Draw:

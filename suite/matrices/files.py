@@ -87,7 +87,7 @@ def spec_for(path: Path) -> MatrixSpec:
 
 
 def specs_in(folder: Path) -> list[MatrixSpec]:
-    """The recipes of the matrix files directly in ``folder``, sorted by name; other files are passed over.
+    """The recipes of the matrix files directly in ``folder``, sorted; other files are passed over.
 
     Raises:
         MatrixError: There is none.
@@ -124,23 +124,23 @@ def _naming(path: Path) -> Iterator[None]:
         raise
     except _DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise MatrixError(f"{path}: damaged or truncated ({reason}); fetch or write it again") from error
+        raise MatrixError(f"{path}: damaged or truncated ({reason}); write it again") from error
 
 
-def _refuse_complex(matrix: sparse.sparray, path: Path) -> None:
+def _refuse_complex(matrix: Any, path: Path) -> None:
     if np.issubdtype(matrix.dtype, np.complexfloating):
         raise MatrixError(
             f"{path}: complex values are not supported; give the matrix's real part or its modulus"
         )
 
 
-def _refuse_hollow(matrix: sparse.sparray, path: Path) -> None:
-    """Refuses shapes whose row pointers alone would dwarf the entries: the mark of a damaged size line."""
+def _refuse_hollow(matrix: Any, path: Path) -> None:
+    """Refuses shapes whose row pointers would dwarf the entries: their size line is damaged."""
     rows, cols = matrix.shape
     if max(rows, cols) > INT32_MAX or max(rows, cols) > max(HOLLOW_ROWS, HOLLOW_RATIO * matrix.nnz):
         raise MatrixError(
-            f"{path}: {rows} × {cols} with {matrix.nnz} entries; over {HOLLOW_ROWS} rows or columns need an"
-            f" entry for each {HOLLOW_RATIO} of them: is the shape right?"
+            f"{path}: {rows} × {cols} with {matrix.nnz} entries; over {HOLLOW_ROWS} rows or columns"
+            f" need an entry for each {HOLLOW_RATIO} of them: is the shape right?"
         )
 
 
@@ -158,7 +158,7 @@ def _exact(matrix: Any, path: Path) -> Any:
             same = converted.data.astype(matrix.dtype) == matrix.data
         if not same.all():
             raise MatrixError(
-                f"{path}: integer {matrix.data[~same][0]} has no exact float64; store floats to round it"
+                f"{path}: integer {matrix.data[~same][0]} has no exact float64; store it as a float"
             )
     return converted
 
@@ -190,17 +190,16 @@ def _read_tar_gz(path: Path) -> sparse.coo_array:
     raise MatrixError(f"{path}: holds {found}; the matrix is expected as NAME/NAME.mtx")
 
 
-def _read_npz(path: Path) -> sparse.sparray:
-    matrix = sparse.load_npz(path)
-    return _checked(matrix)
+def _read_npz(path: Path) -> Any:
+    return _checked(sparse.load_npz(path))
 
 
-def _read_mat(path: Path) -> sparse.sparray:
-    """SuiteSparse's ``Problem.A`` with the explicit zeros of ``Problem.Zeros``, or the one sparse variable."""
+def _read_mat(path: Path) -> Any:
+    """SuiteSparse's ``Problem.A`` with the zeros of ``Problem.Zeros``, or a sparse variable."""
     try:
         variables = loadmat(path, spmatrix=False)
     except NotImplementedError:
-        raise MatrixError(f"{path}: MATLAB 7.3 files are not read; save it again with save -v7") from None
+        raise MatrixError(f"{path}: MATLAB 7.3 is not read; save it again with save -v7") from None
     problem = variables.get("Problem")
     if problem is not None and getattr(problem.dtype, "names", None) and "A" in problem.dtype.names:
         matrix = problem["A"][0, 0]
@@ -214,8 +213,8 @@ def _read_mat(path: Path) -> sparse.sparray:
     return _checked(variables[found[0]])
 
 
-def _with_zeros(matrix: Any, zeros: Any) -> sparse.sparray:
-    if not sparse.issparse(zeros) or zeros.shape != matrix.shape:
+def _with_zeros(matrix: Any, zeros: Any) -> Any:
+    if zeros is None or getattr(zeros, "shape", None) != matrix.shape or not sparse.issparse(zeros):
         return matrix
     a, z = sparse.coo_array(matrix), sparse.coo_array(_checked(zeros))
     coords = tuple(np.concatenate(pair) for pair in zip(a.coords, z.coords, strict=True))
@@ -223,23 +222,24 @@ def _with_zeros(matrix: Any, zeros: Any) -> sparse.sparray:
 
 
 def _checked(matrix: Any) -> Any:
-    """The matrix, its index arrays held against its shape: SciPy trusts what a file says of them."""
+    """The matrix, its indices held against its shape: SciPy trusts what a file says of them."""
     if matrix.format in ("csr", "csc", "bsr"):
         matrix.check_format(full_check=True)
     return matrix
 
 
 def _read_smtx(path: Path) -> sparse.csr_array:
-    """The text format of the Deep Learning Matrix Collection: sizes, row offsets, columns; values are 1."""
+    """The text format of the Deep Learning Matrix Collection: a pattern, so values are 1."""
     lines = path.read_bytes().split(b"\n")
     if len(lines) < 3 or any(line.strip() for line in lines[3:]):
-        raise MatrixError(f"{path}: expected three lines: 'rows, cols, nnz', row offsets, column indices")
+        raise MatrixError(f"{path}: expected the lines 'rows, cols, nnz', row offsets, columns")
     sizes = _integers(lines[0].replace(b",", b" "), path, 1)
     offsets, columns = _integers(lines[1], path, 2), _integers(lines[2], path, 3)
     if sizes.size != 3:
         raise MatrixError(f"{path}, line 1: expected 'rows, cols, nnz'")
     rows, cols, nnz = (int(size) for size in sizes)
-    if offsets.size != rows + 1 or offsets[0] != 0 or offsets[-1] != nnz or (np.diff(offsets) < 0).any():
+    rising = offsets.size == rows + 1 and (np.diff(offsets) >= 0).all()
+    if not rising or offsets[0] != 0 or offsets[-1] != nnz:
         raise MatrixError(f"{path}, line 2: expected {rows + 1} offsets that rise from 0 to {nnz}")
     if columns.size != nnz or (nnz and columns.max() >= cols):
         raise MatrixError(f"{path}, line 3: expected {nnz} column indices below {cols}")

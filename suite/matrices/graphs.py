@@ -1,8 +1,8 @@
 """Adjacency matrices of the random graphs that network science uses, by networkx.
 
-Undirected, so structure and values are symmetric; weights are random, because a graph of ones would let a
-program skip its values. networkx walks edges in Python (about a million a second), which bounds the
-sizes; ``road`` is built here, in NumPy, because roads need to be large to be sparse.
+Undirected, so structure and values are symmetric; weights are random, because a graph of ones would
+let a program skip its values. networkx walks edges in Python (about a million a second), which
+bounds the sizes; ``road`` is built here, in NumPy, because road networks are large.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from suite.matrices.sampling import values
 
 
 def preferential(nodes: int, edges: int, seed: int = 0) -> sparse.csr_array:
-    """Barabási-Albert: every new node brings ``edges`` edges to nodes that already have many."""
+    """Barabási-Albert: a new node brings ``edges`` edges, to nodes that have many already."""
     import networkx as nx
 
     return _adjacency(nx.barabasi_albert_graph(nodes, edges, seed=seed), seed)
 
 
 def clustered(nodes: int, edges: int, triangles: float = 0.5, seed: int = 0) -> sparse.csr_array:
-    """Holme-Kim: as ``preferential``, with triangles closed at that probability, as among acquaintances."""
+    """Holme-Kim: ``preferential``, each edge followed by a triangle at that probability."""
     import networkx as nx
 
     return _adjacency(nx.powerlaw_cluster_graph(nodes, edges, triangles, seed=seed), seed)
 
 
 def geometric(nodes: int, neighbours: float, seed: int = 0) -> sparse.csr_array:
-    """Points in the unit square, joined where near: about ``neighbours`` for each, numbered at random."""
+    """Points in the unit square in random order, joined with about ``neighbours`` near ones."""
     import networkx as nx
 
     radius = float(np.sqrt(neighbours / (np.pi * nodes)))
@@ -38,14 +38,16 @@ def geometric(nodes: int, neighbours: float, seed: int = 0) -> sparse.csr_array:
 
 
 def communities(groups: int, size: int, outside: float = 0.1, seed: int = 0) -> sparse.csr_array:
-    """``groups`` cliques of ``size`` nodes, a share ``outside`` of their edges led to other cliques."""
+    """``groups`` cliques of ``size`` nodes, a share ``outside`` of their edges leading out."""
     import networkx as nx
 
     return _adjacency(nx.relaxed_caveman_graph(groups, size, outside, seed=seed), seed)
 
 
-def road(width: int, height: int, kept: float = 0.8, crossing: float = 0.05, seed: int = 0) -> sparse.csr_array:
-    """A street grid: a share ``kept`` of its edges and a share ``crossing`` of its diagonals, row by row."""
+def road(
+    width: int, height: int, kept: float = 0.8, crossing: float = 0.05, seed: int = 0
+) -> sparse.csr_array:
+    """A street grid: a share ``kept`` of its edges and ``crossing`` of its diagonals."""
     rng = np.random.default_rng(seed)
     place = np.arange(width * height, dtype=np.int32).reshape(height, width)
     pairs = (

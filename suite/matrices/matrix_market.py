@@ -1,8 +1,8 @@
 """Matrix Market text, read strictly: what the file says is what the matrix holds, or it is refused.
 
-SciPy's parser is fast and forgiving: it ignores what follows a value, believes the declared counts and
-allocates for them. So the text goes through it in blocks of whole lines, each held against a grammar
-first. Memory grows with what the file holds, never with what it claims to hold.
+SciPy's parser is fast and forgiving: it ignores what follows a value, believes the declared counts
+and allocates for them. So the text goes through it in blocks of whole lines, each held against a
+grammar first. Memory grows with what the file holds, never with what it claims to hold.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
 from scipy.io import mmread
 
-from suite.matrices.base import INT32_MAX, MatrixError
+from suite.matrices.base import INT32_MAX
+from suite.matrices.lines import Lines
 
-BLOCK_BYTES = 1 << 22  # also the longest line that is read
 COMMENT_BYTES = 1 << 26  # comments, blank lines and padding that a file may have beside its entries
 ENTRY_BYTES = 4096  # and per entry
 
@@ -59,8 +59,8 @@ class Header:
 def read(stream: BinaryIO, name: str) -> sparse.coo_array:
     """Reads a matrix in Matrix Market format, ``coordinate`` or ``array``.
 
-    Symmetric storage is expanded, explicit zeros of the coordinate layout stay, duplicates stay (summing
-    them is ``canonical``'s part), and zeros of the array layout are dropped: there they are not structure.
+    Symmetric storage is expanded. In the coordinate layout explicit zeros stay, and duplicates too
+    (summing them is ``canonical``'s part); in the array layout zeros are not structure and go.
 
     Args:
         stream: Yields the file's bytes, decompressed.
@@ -72,7 +72,7 @@ def read(stream: BinaryIO, name: str) -> sparse.coo_array:
     Raises:
         MatrixError: The text says something that the matrix could not hold exactly; names the line.
     """
-    text = _Text(stream, name)
+    text = Lines(stream, name)
     header = _header(text)
     rows, cols, values = _body(text, header)
     if header.layout == "array":
@@ -90,75 +90,26 @@ def read(stream: BinaryIO, name: str) -> sparse.coo_array:
     return sparse.coo_array((values, (rows, cols)), shape=(header.rows, header.cols))
 
 
-class _Text:
-    """Lines of a byte stream, one at a time or in blocks, whatever their ends (LF, CRLF or CR)."""
-
-    def __init__(self, stream: BinaryIO, name: str) -> None:
-        self.name = name
-        self.line = 1  # number of the next line
-        self.taken = 0  # bytes read so far
-        self._stream = stream
-        self._rest = b""
-        self._after_cr = False
-        self._ended = False
-
-    def refuse(self, line: int, what: str) -> NoReturn:
-        raise MatrixError(f"{self.name}, line {line}: {what}")
-
-    def _fill(self) -> None:
-        raw = self._stream.read(BLOCK_BYTES)
-        self.taken += len(raw)
-        if not raw:
-            self._ended = True
-            if self._rest and not self._rest.endswith(b"\n"):
-                self._rest += b"\n"
-            return
-        after_cr, self._after_cr = self._after_cr, raw.endswith(b"\r")
-        if after_cr and raw.startswith(b"\n"):
-            raw = raw[1:]
-        if b"\r" in raw:
-            raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        self._rest += raw
-
-    def readline(self) -> bytes:
-        """The next line with its end; empty at the end of the file."""
-        while b"\n" not in self._rest and not self._ended:
-            self._too_long()
-            self._fill()
-        end = self._rest.find(b"\n") + 1
-        line, self._rest = self._rest[:end], self._rest[end:]
-        self.line += 1
-        return line
-
-    def block(self) -> bytes:
-        """The next whole lines; empty at the end of the file. ``line`` stays at the first of them."""
-        if not self._rest:
-            self._fill()
-        while b"\n" not in self._rest and not self._ended:
-            self._too_long()
-            self._fill()
-        end = self._rest.rfind(b"\n") + 1
-        block, self._rest = self._rest[:end], self._rest[end:]
-        return block
-
-    def _too_long(self) -> None:
-        if len(self._rest) > BLOCK_BYTES:
-            self.refuse(self.line, f"longer than {BLOCK_BYTES} bytes; this is not a Matrix Market file")
-
-
-def _header(text: _Text) -> Header:
+def _header(text: Lines) -> Header:
     words = text.readline().removeprefix(_BOM).decode("utf-8", "replace").lower().split()
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
-        text.refuse(1, "expected '%%MatrixMarket matrix LAYOUT FIELD SYMMETRY'; is this a Matrix Market file?")
+        text.refuse(
+            1,
+            "expected '%%MatrixMarket matrix LAYOUT FIELD SYMMETRY'; is this a Matrix Market file?",
+        )
     layout, field, symmetry = words[2:]
     if layout not in ("coordinate", "array"):
         text.refuse(1, f"layout {layout!r} is not known; use coordinate or array")
     if field == "complex":
-        text.refuse(1, "complex values are not supported; give the matrix's real part or its modulus")
+        text.refuse(
+            1, "complex values are not supported; give the matrix's real part or its modulus"
+        )
     if field not in _FIELDS or (layout == "array" and field == "pattern"):
         text.refuse(1, f"field {field!r} is not known in layout {layout}; use real or integer")
     if symmetry not in _SYMMETRIES or (field == "pattern" and symmetry in _SYMMETRIES[2:]):
-        text.refuse(1, f"symmetry {symmetry!r} is not known for field {field}; use general or symmetric")
+        text.refuse(
+            1, f"symmetry {symmetry!r} is not known for field {field}; use general or symmetric"
+        )
     line = text.readline()
     while line and (not line.strip() or line.lstrip().startswith(b"%")):
         if text.taken > COMMENT_BYTES:
@@ -172,7 +123,9 @@ def _header(text: _Text) -> Header:
     rows, cols = int(sizes[0]), int(sizes[1])
     if symmetry != "general" and rows != cols:
         text.refuse(text.line - 1, f"a {symmetry} matrix is square, not {rows} × {cols}")
-    symmetry = "symmetric" if symmetry == "hermitian" else symmetry  # the same without complex values
+    symmetry = (
+        "symmetric" if symmetry == "hermitian" else symmetry
+    )  # the same without complex values
     if layout == "coordinate":
         entries = int(sizes[2])
     else:
@@ -180,13 +133,14 @@ def _header(text: _Text) -> Header:
         entries = triangle.get(symmetry, rows * (rows - 1) // 2)
     if max(rows, cols, entries) > INT32_MAX:
         text.refuse(
-            text.line - 1, f"{rows} × {cols} with {entries} entries is beyond int32; check the size line"
+            text.line - 1,
+            f"{rows} × {cols} with {entries} entries is beyond int32; check the size line",
         )
     return Header(layout, field, symmetry, rows, cols, entries)
 
 
-def _body(text: _Text, header: Header) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows and columns (int32, from 0; empty for the array layout) and values (float64), in file order."""
+def _body(text: Lines, header: Header) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns (int32, from 0; none in the array layout) and float64 values, in order."""
     rows, cols = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     values = [np.zeros(0)]
     held = 0
@@ -201,7 +155,9 @@ def _body(text: _Text, header: Header) -> tuple[np.ndarray, np.ndarray, np.ndarr
                 f"one entry more than the {header.entries} declared; correct the size line",
             )
         if text.taken > limit:
-            text.refuse(text.line, f"far longer than {header.entries} entries can be; is it damaged?")
+            text.refuse(
+                text.line, f"far longer than {header.entries} entries can be; is it damaged?"
+            )
         if count:
             i, j, v = _parse(text, block, data, count, header)
             rows.append(i)
@@ -213,12 +169,13 @@ def _body(text: _Text, header: Header) -> tuple[np.ndarray, np.ndarray, np.ndarr
         text.line += block.count(b"\n")
     if held < header.entries:
         text.refuse(
-            text.line, f"ends after {held} entries, {header.entries} declared; truncated, or a wrong size line"
+            text.line,
+            f"ends after {held} entries, {header.entries} are declared; is it truncated?",
         )
     return np.concatenate(rows), np.concatenate(cols), np.concatenate(values)
 
 
-def _entries(text: _Text, block: bytes, header: Header) -> bytes:
+def _entries(text: Lines, block: bytes, header: Header) -> bytes:
     """The block without blank lines and comments, every remaining line held against the grammar."""
     grammar = _grammar(header.layout, header.field)
     kept, start = [], 0
@@ -231,11 +188,14 @@ def _entries(text: _Text, block: bytes, header: Header) -> bytes:
         start = block.index(b"\n", match.end()) + 1
         line = block[match.end() : start]
         if line.strip(b" \t\n") and not line.lstrip(b" \t").startswith(b"%"):
-            wanted = {"real": "a number", "integer": "an integer", "pattern": "nothing more"}[header.field]
+            wanted = {"real": "a number", "integer": "an integer", "pattern": "nothing more"}[
+                header.field
+            ]
             if header.layout == "coordinate":
                 wanted = f"row, column and {wanted}"
             text.refuse(
-                text.line + block.count(b"\n", 0, match.end()), f"expected {wanted}, found {_shown(line)}"
+                text.line + block.count(b"\n", 0, match.end()),
+                f"expected {wanted}, found {_shown(line)}",
             )
 
 
@@ -247,7 +207,7 @@ def _grammar(layout: str, field: str) -> re.Pattern[bytes]:
 
 
 def _parse(
-    text: _Text, block: bytes, data: bytes, count: int, header: Header
+    text: Lines, block: bytes, data: bytes, count: int, header: Header
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The entries of lines that the grammar has accepted."""
     if header.field == "real" and (b"d" in data or b"D" in data):
@@ -258,14 +218,15 @@ def _parse(
     size = f"{header.rows} {header.cols} {count}" if header.layout == "coordinate" else f"{count} 1"
     banner = f"%%MatrixMarket matrix {header.layout} {header.field} general\n{size}\n".encode()
     try:
-        parsed = mmread(io.BytesIO(banner + data), spmatrix=False)
+        parsed: Any = mmread(io.BytesIO(banner + data), spmatrix=False)
     except (ValueError, OverflowError) as error:
         for k, line in enumerate(data.splitlines()):
             if what := _misfit(line, header):
                 text.refuse(_line(block, text.line, k), what)
         text.refuse(text.line, f"cannot be read: {error}")  # in this line or one of the next
     if header.layout == "coordinate":
-        (i, j), v = parsed.coords, parsed.data
+        i, j = parsed.coords
+        v = parsed.data
     else:
         i = j = np.zeros(0, np.int32)
         v = parsed[:, 0]
@@ -275,11 +236,13 @@ def _parse(
         if inexact.size:
             text.refuse(
                 _line(block, text.line, int(inexact[0])),
-                f"integer {given[inexact[0]]} has no exact float64; write the matrix as real to round it",
+                f"integer {given[inexact[0]]} has no exact float64; write it as real",
             )
     if not np.isfinite(v).all():
         k = int(np.flatnonzero(~np.isfinite(v))[0])
-        text.refuse(_line(block, text.line, k), "the value is beyond float64; values must be finite")
+        text.refuse(
+            _line(block, text.line, k), "the value is beyond float64; values must be finite"
+        )
     return i, j, v
 
 
@@ -296,13 +259,15 @@ def _misfit(line: bytes, header: Header) -> str:
         for what, word, most in (("row", words[0], header.rows), ("column", words[1], header.cols)):
             if len(word) > 20 or not 1 <= int(word) <= most:
                 return f"{what} {_shown(word)} is not between 1 and {most}"
-    if header.field == "integer" and (len(words[-1]) > 20 or not -(2**63) <= int(words[-1]) < 2**63):
+    if header.field == "integer" and (
+        len(words[-1]) > 20 or not -(2**63) <= int(words[-1]) < 2**63
+    ):
         return f"integer {_shown(words[-1])} is beyond int64; write the matrix as real to round it"
     return ""
 
 
 def _one_triangle(
-    text: _Text,
+    text: Lines,
     block: bytes,
     header: Header,
     entries: tuple[np.ndarray, np.ndarray, np.ndarray],
@@ -320,19 +285,20 @@ def _one_triangle(
         k = int((above if first_lower else below).argmax())
         text.refuse(
             _line(block, text.line, k),
-            f"a {header.symmetry} file lists one triangle, this one both; list one, or declare it general",
+            f"a {header.symmetry} file lists one triangle, not both; or declare it general",
         )
     if header.symmetry == "skew-symmetric":
         wrong = np.flatnonzero((i == j) & (v != 0))
         if wrong.size:
             text.refuse(
-                _line(block, text.line, int(wrong[0])), "a skew-symmetric matrix has a zero diagonal"
+                _line(block, text.line, int(wrong[0])),
+                "a skew-symmetric matrix has a zero diagonal",
             )
     return lower, upper
 
 
 def _array_positions(header: Header) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of each value of the array layout: by columns, one triangle where symmetric."""
+    """Row and column of each value of the array layout: by columns, or by those of a triangle."""
     if header.symmetry == "general":
         k = np.arange(header.entries)
         rows = max(header.rows, 1)

@@ -1,8 +1,9 @@
 """Matrices of discretised partial differential equations, assembled on real meshes.
 
-scikit-fem assembles finite elements on triangles, quadrilaterals, tetrahedra and hexahedra; pyamg brings
-model problems and eight small matrices from practice. What the element couples decides the structure, so
-mesh, element and equation are the parameters. The libraries are imported when a matrix is built.
+scikit-fem assembles finite elements on triangles, quadrilaterals, tetrahedra and hexahedra; pyamg
+brings model problems and eight small matrices from practice. What the element couples decides the
+structure, so mesh, element and equation are the parameters. The libraries are imported when a
+matrix is built.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ def fem(shape: str, size: int, order: int = 1, elastic: bool = False) -> sparse.
 
     Args:
         shape: A ``Shape``.
-        size: Cells along an edge, or times that the coarsest mesh is refined (disc, L-shape, ball).
+        size: Cells along an edge, or times that the coarsest mesh is refined (disc, L, ball).
         order: Polynomial order of the element, 1 or 2.
-        elastic: Linear elasticity instead of the scalar Laplacian: a 2 × 2 or 3 × 3 block for each pair of
-            nodes, dense but for couplings that vanish.
+        elastic: Linear elasticity instead of the scalar Laplacian: a 2 × 2 or 3 × 3 block for each
+            pair of nodes, dense but for couplings that vanish.
     """
     import skfem
 
@@ -77,13 +78,15 @@ def fem(shape: str, size: int, order: int = 1, elastic: bool = False) -> sparse.
     if elastic:
         from skfem.models.elasticity import lame_parameters, linear_elasticity
 
-        form: Any = linear_elasticity(*lame_parameters(1.0, 0.3))
+        stiffness = linear_elasticity(*lame_parameters(1.0, 0.3))
         element = skfem.ElementVector(element)
     else:
-        from skfem.models.poisson import laplace as form
+        from skfem.models.poisson import laplace
+
+        stiffness = laplace
     basis = skfem.Basis(mesh, element, intorder=2 * order)
     mass = skfem.BilinearForm(lambda u, v, _: _inner(u.value, v.value, elastic))
-    return sparse.csr_array(form.assemble(basis) + mass.assemble(basis))
+    return sparse.csr_array(stiffness.assemble(basis) + mass.assemble(basis))
 
 
 def _inner(u: np.ndarray, v: np.ndarray, vectors: bool) -> np.ndarray:
@@ -111,7 +114,7 @@ def example(name: str) -> sparse.csr_array:
 
 
 def rotated_diffusion(size: int, epsilon: float = 0.01, angle: float = 0.5) -> sparse.csr_array:
-    """Anisotropic diffusion turned by ``angle`` radians, bilinear elements: 9 points, ``size``² unknowns."""
+    """Anisotropic diffusion turned by ``angle`` radians: 9 points, ``size``² unknowns."""
     from pyamg.gallery import diffusion_stencil_2d, stencil_grid
 
     points = diffusion_stencil_2d(epsilon=epsilon, theta=angle, type="FE")

@@ -1,4 +1,4 @@
-"""Specs of generated matrices: a function, its arguments, and the key by which splits tell them apart."""
+"""Specs of generated matrices: a function, its arguments, and a key that tells kinds apart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Argument = int | float | str | Sequence[int]
 def recipe(
     name: str, family: str, make: Callable[..., sparse.csr_array], /, **arguments: Argument
 ) -> MatrixSpec:
-    """A spec that calls ``make`` with ``arguments``; it pickles, so that other processes can build it."""
+    """A spec that calls ``make`` with ``arguments``; it pickles, for other processes to build."""
     shown = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
     return MatrixSpec(
         name=name,
@@ -28,7 +28,7 @@ def recipe(
 
 
 def structure_key(spec: MatrixSpec) -> str:
-    """Identifies a spec by family and parameters, seed left out: a new seed makes no new kind of matrix."""
+    """Family and parameters without the seed: a new seed makes no new kind of matrix."""
     parts = [f"{key}={value}" for key, value in sorted(spec.params.items()) if key != "seed"]
     return f"{spec.family}({', '.join(parts)})"
 

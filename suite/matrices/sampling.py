@@ -1,4 +1,4 @@
-"""Random structure, vectorised: sorted distinct columns for rows of any length, and values never zero.
+"""Random structure, vectorised: sorted distinct columns for rows of any length, nonzero values.
 
 The matrices built from these have tens of millions of entries, so nothing here loops over rows, and
 temporaries are bounded by working through blocks of rows.
@@ -40,27 +40,31 @@ def scatter(lengths: np.ndarray, cols: int, rng: np.random.Generator) -> sparse.
     indices = np.empty(int(indptr[-1]), np.int32)
     for low, high in _blocks(indptr):
         indices[indptr[low] : indptr[high]] = _columns(lengths[low:high], cols, rng)
-    return sparse.csr_array((values(indices.size, rng), indices, indptr), shape=(lengths.size, cols))
+    return sparse.csr_array(
+        (values(indices.size, rng), indices, indptr), shape=(lengths.size, cols)
+    )
 
 
 def pointers(lengths: np.ndarray) -> np.ndarray:
     """Row pointers, M + 1, of rows of the given lengths."""
     indptr = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])
-    return indptr.astype(np.int32) if indptr[-1] < 2**31 else indptr
+    narrow: np.ndarray = indptr.astype(np.int32) if indptr[-1] < 2**31 else indptr
+    return narrow
 
 
 def power_law_lengths(rows: int, nnz: int, exponent: float, longest: int) -> np.ndarray:
-    """Row lengths that fall as rank to the power −``exponent``: at least 1, ``nnz`` in all, longest first.
+    """Row lengths that fall as rank to the power −``exponent``: ``nnz`` in all, longest first.
 
-    The sum falls short of ``nnz`` where ``longest`` cuts the head off.
+    Each is at least 1. The sum falls short of ``nnz`` where ``longest`` cuts the head off.
     """
     weights = np.arange(1, rows + 1, dtype=np.float64) ** -exponent
-    lengths = 1 + (weights * (max(nnz - rows, 0) / weights.sum())).astype(np.int64)
+    lengths: np.ndarray = 1 + (weights * (max(nnz - rows, 0) / weights.sum())).astype(np.int64)
     short = nnz - int(lengths.sum())
     if 0 < short <= rows:
         lengths[:short] += 1
-    return np.minimum(lengths, longest)
+    np.minimum(lengths, longest, out=lengths)
+    return lengths
 
 
 def _blocks(indptr: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -76,8 +80,8 @@ def _blocks(indptr: np.ndarray) -> Iterator[tuple[int, int]]:
 def _columns(lengths: np.ndarray, cols: int, rng: np.random.Generator) -> np.ndarray:
     """Sorted distinct columns of each row, one after the other.
 
-    A nondecreasing sequence in [0, N − k] plus 0, 1, … k − 1 is strictly increasing in [0, N), which saves
-    looking for duplicates.
+    A nondecreasing sequence in [0, N − k] plus 0, 1, … k − 1 is strictly increasing in [0, N),
+    which saves looking for duplicates.
     """
     total = int(lengths.sum())
     if total == 0:
@@ -87,16 +91,17 @@ def _columns(lengths: np.ndarray, cols: int, rng: np.random.Generator) -> np.nda
         drawn = rng.integers(0, cols - longest + 1, (lengths.size, longest), dtype=np.int32)
         drawn.sort(axis=1)
         drawn += np.arange(longest, dtype=np.int32)
-        return drawn.reshape(-1)
-    # Ragged rows: sums of k + 1 exponential gaps, divided by their total, are k sorted uniform numbers.
+        return drawn.ravel()
+    # Sums of k + 1 exponential gaps, divided by their total, are k sorted uniform numbers.
     sums = np.cumsum(rng.standard_exponential(total + lengths.size))
     last = np.cumsum(lengths + 1) - 1
     base = np.concatenate(([0.0], sums[last[:-1]]))
     scale = (cols - lengths + 1) / (sums[last] - base)
     inner = np.ones(sums.size, bool)
     inner[last] = False
-    drawn = ((sums[inner] - np.repeat(base, lengths)) * np.repeat(scale, lengths)).astype(np.int32)
-    np.minimum(drawn, np.repeat((cols - lengths).astype(np.int32), lengths), out=drawn)
-    drawn += np.arange(total, dtype=np.int32)
-    drawn -= np.repeat((np.cumsum(lengths) - lengths).astype(np.int32), lengths)
-    return drawn
+    uniform = (sums[inner] - np.repeat(base, lengths)) * np.repeat(scale, lengths)
+    columns: np.ndarray = uniform.astype(np.int32)
+    np.minimum(columns, np.repeat((cols - lengths).astype(np.int32), lengths), out=columns)
+    columns += np.arange(total, dtype=np.int32)
+    columns -= np.repeat((np.cumsum(lengths) - lengths).astype(np.int32), lengths)
+    return columns

@@ -1,8 +1,8 @@
 """Train, validation and test, split once: what is measured in the end is never seen before.
 
-Which split a generated matrix belongs to follows from a hash of its family and parameters without the
-seed, so it cannot change when more are drawn; the sets ``smoke`` and ``paper`` are test matrices whatever
-their hash. ``assert_disjoint`` checks the outcome, down to the structure of the matrices themselves.
+Which split a generated matrix belongs to follows from a hash of its family and parameters without
+the seed, so it cannot change when more are drawn; ``smoke`` and ``paper`` are test matrices in any
+case. ``assert_disjoint`` checks the outcome, down to the structure of the matrices.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from suite.matrices import sets
+from suite.matrices import named
 from suite.matrices.base import Matrix, MatrixError, MatrixSpec
 from suite.matrices.draws import DRAWS, draw
 from suite.matrices.recipes import structure_key
@@ -48,14 +48,14 @@ def validation() -> tuple[MatrixSpec, ...]:
 
 @cache
 def test() -> tuple[MatrixSpec, ...]:
-    """``smoke``, ``paper`` and sixty more, drawn as the training matrices are but never among them."""
-    return (*sets.smoke(), *sets.paper(), *itertools.islice(sampled(Split.TEST), HELD_OUT_COUNT))
+    """``smoke``, ``paper`` and sixty more, drawn as for training but never among those."""
+    return (*named.smoke(), *named.paper(), *itertools.islice(sampled(Split.TEST), HELD_OUT_COUNT))
 
 
 def sampled(
     split: Split, entries: tuple[float, float] = ENTRIES, seed: int = 0
 ) -> Iterator[MatrixSpec]:
-    """Endless specs of one split, families taking turns, none twice; the same for the same arguments.
+    """Endless specs of one split, families taking turns, none twice; deterministic.
 
     Args:
         split: Which split they belong to.
@@ -85,14 +85,14 @@ def split_of(spec: MatrixSpec) -> Split:
 
 @cache
 def _reserved() -> frozenset[str]:
-    return frozenset(structure_key(spec) for spec in (*sets.smoke(), *sets.paper()))
+    return frozenset(structure_key(spec) for spec in (*named.smoke(), *named.paper()))
 
 
 def structure_digest(matrix: Matrix) -> str:
-    """Hex digest of shape and structure, values left out: where the nonzeros are is what a model sees."""
+    """Hex digest of shape and structure: where the nonzeros are is what a model sees."""
     h = hashlib.blake2b(repr(matrix.csr.shape).encode(), digest_size=16)
-    h.update(np.ascontiguousarray(matrix.csr.indptr))
-    h.update(np.ascontiguousarray(matrix.csr.indices))
+    for part in (matrix.csr.indptr, matrix.csr.indices):
+        h.update(np.ascontiguousarray(part).data)
     return h.hexdigest()
 
 
@@ -110,10 +110,16 @@ def assert_disjoint(
     """
     for what, marks in (
         ("name", {split: [(s.name, s.name) for s in specs] for split, specs in splits.items()}),
-        ("parameters", {split: [(structure_key(s), s.name) for s in specs] for split, specs in splits.items()}),
+        (
+            "parameters",
+            {split: [(structure_key(s), s.name) for s in specs] for split, specs in splits.items()},
+        ),
         (
             "structure",
-            {split: [(structure_digest(m), m.name) for m in ms] for split, ms in (built or {}).items()},
+            {
+                split: [(structure_digest(m), m.name) for m in ms]
+                for split, ms in (built or {}).items()
+            },
         ),
     ):
         owner: dict[str, tuple[str, str]] = {}
@@ -122,5 +128,5 @@ def assert_disjoint(
                 first, other = owner.setdefault(mark, (split, name))
                 if first != split:
                     raise MatrixError(
-                        f"{name} in {split} has the {what} of {other} in {first}; draw it again elsewhere"
+                        f"{name} in {split} has the {what} of {other} in {first}; draw another"
                     )

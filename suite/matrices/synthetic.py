@@ -1,8 +1,8 @@
 """Families of matrices whose structure is known by construction, from a few integers and a seed.
 
-They stand for what sparse matrices come as: stencils and bands from discretisations, scattered rows,
-hubs and heavy tails from networks, blocks from systems of equations, borders, and almost nothing at all.
-Every function is deterministic and returns CSR with sorted rows and float32 values, of which none is zero.
+They stand for what sparse matrices come as: stencils and bands from discretisations, scattered
+rows, hubs and heavy tails from networks, blocks from systems of equations, and almost nothing at
+all. Every function is deterministic and returns CSR with sorted rows and float32 values, none zero.
 """
 
 from __future__ import annotations
@@ -15,10 +15,16 @@ from scipy import sparse
 
 from suite.matrices.sampling import pointers, power_law_lengths, scatter, values
 
-_RMAT = (0.57, 0.19, 0.19)  # quadrant probabilities of the Graph500 benchmark; the fourth is the rest
+_RMAT = (
+    0.57,
+    0.19,
+    0.19,
+)  # quadrant probabilities of the Graph500 benchmark; the fourth is the rest
 
 
-def diagonals(rows: int, offsets: Sequence[int], seed: int = 0, cols: int | None = None) -> sparse.csr_array:
+def diagonals(
+    rows: int, offsets: Sequence[int], seed: int = 0, cols: int | None = None
+) -> sparse.csr_array:
     """Full diagonals.
 
     Args:
@@ -42,7 +48,7 @@ def band(rows: int, half_width: int, seed: int = 0) -> sparse.csr_array:
 
 
 def scattered_band(rows: int, half_width: int, per_row: int, seed: int = 0) -> sparse.csr_array:
-    """``per_row`` random entries in each row, no further than about ``half_width`` from the diagonal."""
+    """``per_row`` random entries in each row, about ``half_width`` from the diagonal at most."""
     window = min(2 * half_width + 1, rows)
     inner = scatter(np.full(rows, min(per_row, window)), window, np.random.default_rng(seed))
     start = np.clip(np.arange(rows) - half_width, 0, rows - window).astype(np.int32)
@@ -55,8 +61,8 @@ def stencil(shape: Sequence[int], reach: str = "star") -> sparse.csr_array:
 
     Args:
         shape: Points along each axis.
-        reach: ``star`` couples a point with its 2d axis neighbours (5-point, 7-point), ``box`` with all
-            3ᵈ − 1 around it (9-point, 27-point).
+        reach: ``star`` couples a point with its 2d axis neighbours (5-point, 7-point), ``box`` with
+            all 3ᵈ − 1 around it (9-point, 27-point).
     """
     dims = len(shape)
     moves = [
@@ -73,7 +79,7 @@ def stencil(shape: Sequence[int], reach: str = "star") -> sparse.csr_array:
             if step:
                 edge = [slice(None)] * dims
                 edge[axis] = slice(0, 1) if step < 0 else slice(-1, None)
-                inside[(*edge, k)] = False
+                inside[(*edge, slice(k, k + 1))] = False
     inside = inside.reshape(points, len(moves))
     steps = np.array([int(np.dot(move, strides)) for move in moves], np.int32)
     weights = np.array([-1 if any(move) else len(moves) - 1 for move in moves], np.float32)
@@ -83,7 +89,7 @@ def stencil(shape: Sequence[int], reach: str = "star") -> sparse.csr_array:
 
 
 def shuffled_stencil(shape: Sequence[int], reach: str = "star", seed: int = 0) -> sparse.csr_array:
-    """The same coupling with the points numbered at random: nothing but the row lengths is left in order."""
+    """``stencil`` with the points numbered at random: only its row lengths still show."""
     ordered = stencil(shape, reach)
     order = np.random.default_rng(seed).permutation(ordered.shape[0])
     number = np.empty(order.size, np.int32)
@@ -96,11 +102,13 @@ def shuffled_stencil(shape: Sequence[int], reach: str = "star", seed: int = 0) -
 
 def uniform(rows: int, per_row: int, seed: int = 0, cols: int | None = None) -> sparse.csr_array:
     """``per_row`` entries in every row, anywhere."""
-    return scatter(np.full(rows, per_row), rows if cols is None else cols, np.random.default_rng(seed))
+    return scatter(
+        np.full(rows, per_row), rows if cols is None else cols, np.random.default_rng(seed)
+    )
 
 
 def power_law(rows: int, nnz: int, exponent: float = 0.6, seed: int = 0) -> sparse.csr_array:
-    """Row lengths that fall as rank to the power −``exponent``, in random order; columns anywhere."""
+    """Row lengths that fall as rank to the power −``exponent``, shuffled; columns anywhere."""
     rng = np.random.default_rng(seed)
     lengths = power_law_lengths(rows, nnz, exponent, longest=rows // 2)
     return scatter(rng.permutation(lengths), rows, rng)
@@ -136,7 +144,7 @@ def rmat(scale: int, edges: int, seed: int = 0) -> sparse.csr_array:
 
 
 def small_world(rows: int, neighbours: int, rewired: float, seed: int = 0) -> sparse.csr_array:
-    """A ring where each row has ``neighbours`` nearest columns, a share of them moved anywhere (directed)."""
+    """A directed ring: ``neighbours`` nearest columns in each row, a share of them moved."""
     rng = np.random.default_rng(seed)
     half = neighbours // 2
     steps = np.array([k for k in range(-half, half + 1) if k], np.int32)
@@ -150,7 +158,9 @@ def small_world(rows: int, neighbours: int, rewired: float, seed: int = 0) -> sp
     return _csr(values(indices.size, rng), indices, kept.sum(axis=1), rows)
 
 
-def blocks(block_rows: int, edge: int, per_row: int, seed: int = 0, reach: int = 0) -> sparse.csr_array:
+def blocks(
+    block_rows: int, edge: int, per_row: int, seed: int = 0, reach: int = 0
+) -> sparse.csr_array:
     """Dense ``edge`` × ``edge`` blocks, ``per_row`` of them in every block row.
 
     Args:
@@ -185,8 +195,10 @@ def arrow(rows: int, width: int = 1, seed: int = 0) -> sparse.csr_array:
     return _csr(values(indices.size, np.random.default_rng(seed)), indices, lengths, rows)
 
 
-def dense_rows(rows: int, per_row: int, dense: int, share: float, seed: int = 0) -> sparse.csr_array:
-    """``per_row`` entries in every row but ``dense`` rows, which hold that ``share`` of all columns."""
+def dense_rows(
+    rows: int, per_row: int, dense: int, share: float, seed: int = 0
+) -> sparse.csr_array:
+    """``per_row`` entries in every row but ``dense`` of them, which have a ``share`` of all."""
     rng = np.random.default_rng(seed)
     lengths = np.full(rows, per_row)
     lengths[rng.choice(rows, dense, replace=False)] = max(int(share * rows), per_row)

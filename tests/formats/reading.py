@@ -9,6 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from suite.formats.base import PADDING, Format, Layout
+from suite.formats.bsr import Bsr
+from suite.formats.sell import Sell
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ def read_ell(form: Format, layout: Layout, shape: tuple[int, int], nnz: int) -> 
 
 
 def read_sell(form: Format, layout: Layout, shape: tuple[int, int], nnz: int) -> Iterator[Slot]:
-    c: int = form.c  # type: ignore[attr-defined]
+    assert isinstance(form, Sell)
+    c = form.c
     ptr, perm, col = (layout.index[name] for name in ("slice_ptr", "perm", "col_idx"))
     entries = value_map(layout, "vals", nnz)
     for s in range(layout.sizes["slices"]):
@@ -79,7 +82,8 @@ def read_dia(form: Format, layout: Layout, shape: tuple[int, int], nnz: int) -> 
 
 
 def read_bsr(form: Format, layout: Layout, shape: tuple[int, int], nnz: int) -> Iterator[Slot]:
-    b: int = form.b  # type: ignore[attr-defined]
+    assert isinstance(form, Bsr)
+    b = form.b
     ptr, col = layout.index["row_ptr"], layout.index["col_idx"]
     entries = value_map(layout, "vals", nnz)
     for block_row in range(layout.sizes["block_rows"]):

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from suite.formats import formats, make
-from suite.formats.base import PADDING, Format, NotApplicableError
-from suite.formats.ell import refuse_slots
+from suite.formats.base import PADDING, Format, NotApplicableError, refuse_blow_up
 from suite.matrices.base import INT32_MAX, canonical
 from tests.formats.reading import READERS, slots
 
@@ -172,9 +171,9 @@ def test_an_absurd_parameter_is_refused_instead_of_allocated(name: str, paramete
 
 
 def test_slots_that_int32_cannot_count_are_refused_even_without_padding() -> None:
-    refuse_slots("ell", INT32_MAX, INT32_MAX)
+    refuse_blow_up("ell", INT32_MAX, INT32_MAX)
     with pytest.raises(NotApplicableError, match=r"^ell would store 2,147,483,648 .* int32"):
-        refuse_slots("ell", INT32_MAX + 1, INT32_MAX)
+        refuse_blow_up("ell", INT32_MAX + 1, INT32_MAX)
 
 
 @pytest.mark.parametrize(

@@ -37,15 +37,23 @@ extern "C" __global__ void dia(int rows, int cols, int diags, int pitch,
   } else {
     for (int d = 0; d < diags; ++d) {
       const long long col = row + offsets[d];
+      if (col <= -4 || col >= cols) continue;  // the diagonal has left the matrix
+      real v[4];
+      stream(vals + (size_t)d * pitch + row, v);
+#pragma unroll
       for (int i = 0; i < 4; ++i) {
-        if (col + i >= 0 && col + i < cols) {
-          sum[i] += vals[(size_t)d * pitch + row + i] * x[col + i];
-        }
+        if (col + i >= 0 && col + i < cols) sum[i] += v[i] * x[col + i];
       }
     }
   }
+  if (row + 4 <= rows) {
+    real4 all;
+    all.x = sum[0], all.y = sum[1], all.z = sum[2], all.w = sum[3];
+    *(real4*)(y + row) = all;
+    return;
+  }
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 3; ++i) {
     if (row + i < rows) y[row + i] = sum[i];
   }
 }

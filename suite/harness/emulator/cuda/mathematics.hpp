@@ -2,14 +2,14 @@
 // right with less error than the GPU makes is the GPU's to find.
 #pragma once
 
-#define EMU_UNARY(f)                                               \
-    inline float f##f(float x) { return __builtin_##f##f(x); }     \
-    inline double f(double x) { return __builtin_##f(x); }         \
-    inline float f(float x) { return __builtin_##f##f(x); }
-#define EMU_BINARY(f)                                                              \
-    inline float f##f(float x, float y) { return __builtin_##f##f(x, y); }         \
-    inline double f(double x, double y) { return __builtin_##f(x, y); }            \
-    inline float f(float x, float y) { return __builtin_##f##f(x, y); }
+#define EMU_UNARY(name)                                                  \
+    inline float name##f(float x) { return __builtin_##name##f(x); }     \
+    inline double name(double x) { return __builtin_##name(x); }         \
+    inline float name(float x) { return __builtin_##name##f(x); }
+#define EMU_BINARY(name)                                                                 \
+    inline float name##f(float x, float y) { return __builtin_##name##f(x, y); }         \
+    inline double name(double x, double y) { return __builtin_##name(x, y); }            \
+    inline float name(float x, float y) { return __builtin_##name##f(x, y); }
 
 EMU_UNARY(sqrt)
 EMU_UNARY(cbrt)

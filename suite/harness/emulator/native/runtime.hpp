@@ -44,6 +44,7 @@ enum Outcome : int { DONE = 0, DEADLOCK = 1, TRAP = 2, NO_MEMORY = 3 };
 
 }  // namespace emu
 
+#pragma GCC visibility push(default)
 extern "C" {
 // Blocks until every live lane of `mask` has called with the same family and mask.
 // SHUFFLE: the value of lane `source`. VOTE: lanes with a nonzero value, and in the upper half the
@@ -57,3 +58,4 @@ unsigned emu_activemask();
 void emu_yield();
 [[noreturn]] void emu_trap(const char* what);
 }
+#pragma GCC visibility pop

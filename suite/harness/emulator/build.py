@@ -1,0 +1,228 @@
+"""Turns CUDA program texts into shared objects with the host's C++ compiler, and remembers them.
+
+Every object is named by a digest of all that went into it, written under another name and renamed,
+so that processes may share a cache folder and an interrupted build leaves nothing half done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from suite.evaluation import Status
+from suite.harness.device import DeviceFault
+from suite.harness.emulator.elf import undefined_thread_locals
+
+SHARED_BYTES = 232448  # dynamic shared memory of a block, at most; that of sm_90
+
+_HERE = Path(__file__).parent
+_NATIVE = _HERE / "native"
+_CUDA = _HERE / "cuda"
+_RUNTIME_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w")
+# Programs see no compiler macros and no library; a misaligned access traps, as on the GPU.
+_PROGRAM_FLAGS = (
+    *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w", "-undef", "-nostdinc"),
+    *("-fno-exceptions", "-fno-rtti", "-fno-stack-protector", "-fno-asynchronous-unwind-tables"),
+    *("-fno-strict-aliasing", "-fwrapv", "-fno-finite-loops", "-fno-math-errno"),
+    *("-fno-extern-tls-init", "-fno-gnu-unique", "-fmax-errors=1", "-fno-diagnostics-show-caret"),
+    *("-fsanitize=alignment", "-fsanitize-undefined-trap-on-error"),
+)
+
+
+class EmulatorUnavailable(RuntimeError):
+    """This host cannot emulate; the message says what to install."""
+
+
+class UnsupportedProgram(DeviceFault):
+    """A program that the GPU compiler may accept and the emulator cannot run: no verdict on it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(Status.NOT_APPLICABLE, f"the emulator cannot run this program: {reason}")
+
+
+class _CompilerError(Exception):
+    """What the compiler said."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one run of the compiler may take.
+
+    Attributes:
+        seconds: Wall time.
+        memory_bytes: Address space.
+    """
+
+    seconds: float = 20.0
+    memory_bytes: int = 2 << 30
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Compiles the runtime and programs into a cache folder.
+
+    Attributes:
+        cache: Folder, made when missing.
+        compiler: Name or path of g++ or a compiler that takes its options.
+        limits: For each run of the compiler.
+        options: Further options for everything; ``-DEMU_PORTABLE`` switches fibers by ucontext.
+    """
+
+    cache: Path
+    compiler: str = "g++"
+    limits: Limits = field(default_factory=Limits)
+    options: tuple[str, ...] = ()
+
+    @cached_property
+    def version(self) -> str:
+        """First line of what the compiler says about itself.
+
+        Raises:
+            EmulatorUnavailable: There is no such compiler.
+        """
+        path = shutil.which(self.compiler)
+        if path is None:
+            raise EmulatorUnavailable(
+                f"the emulator needs the C++ compiler {self.compiler!r}, which is not on PATH;"
+                " install g++ (package g++ or gcc-c++)"
+            )
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+        return (said.stdout or said.stderr).partition("\n")[0]
+
+    @cached_property
+    def runtime(self) -> Path:
+        """The scheduler as a shared object, built when the cache lacks it.
+
+        Raises:
+            EmulatorUnavailable: It cannot be built here.
+        """
+        units = [str(p) for p in sorted(_NATIVE.glob("*.cpp")) if p.name != "shared.cpp"]
+        flags = [*_RUNTIME_FLAGS, *self.options, "-shared", "-pthread"]
+        target = self._target("runtime", [self._native_text, *flags], ".so")
+        flags.append(f"-Wl,-soname,{target.name}")
+        return self._make(target, lambda out: self._build_native([*flags, *units, "-o", out]))
+
+    def program(self, source: str, kernels: Iterable[tuple[str, int]]) -> Path:
+        """The shared object of a program.
+
+        Args:
+            source: Prelude and program.
+            kernels: Name and number of parameters of each kernel that will be launched.
+
+        Raises:
+            UnsupportedProgram: The compiler refused the program, or took too long over it.
+            EmulatorUnavailable: There is no compiler.
+        """
+        entries = "".join(f"EMU_ENTRY({name}, {count})\n" for name, count in sorted(set(kernels)))
+        text = f'{source}\n#line 1 "entries"\n{entries}'
+        target = self._target("program", [text, self._cuda_text, *_PROGRAM_FLAGS], ".so")
+        try:
+            return self._make(target, lambda out: self._build_program(text, out))
+        except _CompilerError as error:
+            raise UnsupportedProgram(str(error)) from error
+
+    def _build_program(self, text: str, out: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="emulator-") as folder:
+            unit, obj = Path(folder, "program.cu"), Path(folder, "program.o")
+            unit.write_text(text, encoding="utf-8", errors="surrogateescape")
+            header = ["-include", str(_CUDA / "cuda.hpp")]
+            flags = [*_PROGRAM_FLAGS, *self.options]
+            self._compile([*flags, *header, "-x", "c++", "-c", str(unit), "-o", str(obj)])
+            # Every `extern __shared__` array is the start of the block's dynamic shared memory.
+            dynamic = undefined_thread_locals(obj.read_bytes())
+            names = [f"-Wl,--defsym={name}=emu_shared_dynamic" for name in dynamic]
+            start, end = self._shared_objects
+            link = ["-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-Bsymbolic", *names]
+            libraries = [str(self.runtime), "-lm", "-lc"]
+            self._compile([*link, str(start), str(obj), str(end), *libraries, "-o", out])
+
+    @cached_property
+    def _shared_objects(self) -> tuple[Path, Path]:
+        """Objects that mark where shared memory starts, and where its dynamic part does."""
+
+        def make(kind: str, define: str) -> Path:
+            flags = [*_RUNTIME_FLAGS, define, "-c", str(_NATIVE / "shared.cpp")]
+            target = self._target(kind, [self._native_text, *flags], ".o")
+            return self._make(target, lambda out: self._build_native([*flags, "-o", out]))
+
+        return (
+            make("shared-start", "-DEMU_SHARED_START"),
+            make("shared-end", f"-DEMU_SHARED_BYTES={SHARED_BYTES}"),
+        )
+
+    @cached_property
+    def _native_text(self) -> str:
+        return "".join(p.read_text("utf-8") for p in sorted(_NATIVE.iterdir()) if p.is_file())
+
+    @cached_property
+    def _cuda_text(self) -> str:
+        headers = [*sorted(_CUDA.glob("*.hpp")), _NATIVE / "runtime.hpp", _NATIVE / "shared.cpp"]
+        return "".join(p.read_text("utf-8") for p in headers)
+
+    def _target(self, kind: str, ingredients: Sequence[str], ending: str) -> Path:
+        digest = hashlib.blake2b(digest_size=16)
+        for part in (self.version, self.compiler, *self.options, *ingredients):
+            digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
+        return self.cache / f"{kind}-{digest.hexdigest()}{ending}"
+
+    def _make(self, target: Path, build: Callable[[str], None]) -> Path:
+        if not target.exists():
+            self.cache.mkdir(parents=True, exist_ok=True)
+            handle, draft = tempfile.mkstemp(dir=self.cache, prefix="draft-", suffix=target.suffix)
+            os.close(handle)
+            try:
+                build(draft)
+                os.replace(draft, target)
+            finally:
+                Path(draft).unlink(missing_ok=True)
+        return target
+
+    def _build_native(self, arguments: Sequence[str]) -> None:
+        try:
+            self._compile(arguments)
+        except _CompilerError as error:
+            raise EmulatorUnavailable(
+                f"{self.compiler} cannot build the emulator's runtime here ({error});"
+                " install g++ 9 or later with the headers of the C library"
+            ) from error
+
+    def _compile(self, arguments: Sequence[str]) -> None:
+        kilobytes = self.limits.memory_bytes // 1024
+        shell = f'ulimit -v {kilobytes} && ulimit -c 0 && exec "$@"'
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", shell, "sh", self.compiler, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "LC_ALL": "C"},
+            start_new_session=True,
+        )
+        try:
+            said = process.communicate(timeout=self.limits.seconds)[1].decode("utf-8", "replace")
+        except subprocess.TimeoutExpired:
+            raise _CompilerError(
+                f"{self.compiler} took more than {self.limits.seconds:g} s over it"
+            ) from None
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+        if process.returncode != 0:
+            raise _CompilerError(first_error(said) or f"{self.compiler}: {said.strip()[-200:]}")
+
+
+def first_error(said: str) -> str:
+    """The first line of compiler output that names an error, without the names of folders."""
+    for line in said.splitlines():
+        if "error: " in line.lower() or "undefined reference" in line:
+            place, _, rest = line.strip().partition(": ")
+            return f"{place.rpartition('/')[2]}: {rest}"
+    return ""

@@ -1,0 +1,278 @@
+"""The ``Device`` that needs no GPU.
+
+Everything happens at the call, on the host's processors; ``sync`` has nothing to wait for. An
+access out of bounds raises a signal: run evaluations in a forked child that has called
+``faults.install_fault_handler``. An endless loop is ended from outside.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from suite.evaluation import Resources, Status, Timing
+from suite.harness import verify
+from suite.harness.device import Buffer, Check, Compiled, DeviceFacts, DeviceFault
+from suite.harness.emulator import limits
+from suite.harness.emulator.build import SHARED_BYTES, Builder
+from suite.harness.emulator.library import LaunchRecord, ProgramLibrary, Runtime
+from suite.harness.inputs import uniform
+from suite.harness.plan import BufferArg, Launch, Plan, ScalarArg
+from suite.harness.timing import Precision
+
+MULTIPROCESSORS = 4
+
+
+@dataclass(frozen=True)
+class HostBuffer:
+    """Emulated device memory.
+
+    Attributes:
+        address: Of the first byte; a multiple of 16.
+        nbytes: Size. Reads may go on to the next multiple of 16, anything further is a fault.
+    """
+
+    address: int
+    nbytes: int
+
+    @property
+    def raw(self) -> memoryview:
+        """The bytes, not copied."""
+        return memoryview((ctypes.c_uint8 * self.nbytes).from_address(self.address))
+
+    def view(self, dtype: DTypeLike) -> np.ndarray:
+        """The contents, not copied, as whole elements of ``dtype``."""
+        return np.frombuffer(self.raw, dtype=dtype)
+
+
+class EmulatorProgram:
+    """A loaded program with its launches; an ``Executable``."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        library: ProgramLibrary,
+        cleared: list[HostBuffer],
+        launches: list[LaunchRecord],
+    ) -> None:
+        """Keeps what ``EmulatorDevice.load`` has prepared."""
+        self._runtime = runtime
+        self._library = library
+        self._cleared = cleared
+        self._launches = launches
+
+    def run(self) -> None:
+        """Clears, then launches; returns when all is done.
+
+        Raises:
+            DeviceFault: ``timeout`` for a deadlock, ``memory_fault`` for a trap or a write beside a
+                buffer.
+        """
+        for buffer in self._cleared:
+            ctypes.memset(buffer.address, 0, buffer.nbytes)
+        for record in self._launches:
+            failure = self._runtime.launch(record)
+            if failure is not None:
+                raise DeviceFault(failure.status, failure.message)
+
+    def refresh(self) -> None:
+        """Nothing to take in: programs read the buffers themselves."""
+
+    def collect(self) -> None:
+        """Nothing to bring: programs write the output buffer themselves."""
+
+    def close(self) -> None:
+        """Unloads the program; a later run does nothing."""
+        self._launches, self._cleared = [], []
+        self._library.close()
+
+
+class EmulatorDevice:
+    """Runs programs on the host's processors, see ``suite.harness.device.Device``."""
+
+    facts: DeviceFacts
+
+    def __init__(
+        self, cache: Path, *, builder: Builder | None = None, workers: int | None = None
+    ) -> None:
+        """Builds or finds the runtime.
+
+        Args:
+            cache: Folder for compiled programs.
+            builder: How to compile; by default with ``g++`` into ``cache``.
+            workers: Host threads that blocks are spread over; by default, one per processor.
+
+        Raises:
+            EmulatorUnavailable: This host has no C++ compiler.
+        """
+        self._builder = builder or Builder(cache)
+        self._runtime = Runtime(self._builder.runtime)
+        self._workers = workers or len(os.sched_getaffinity(0))
+        self.facts = DeviceFacts(
+            kind="emulator",
+            name="emulator",
+            arch="sm_90",
+            multiprocessors=MULTIPROCESSORS,
+            memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+            shared_bytes=SHARED_BYTES,
+            l2_bytes=0,
+            details={
+                "compiler": self._builder.version,
+                "host": platform.machine(),
+                "workers": str(self._workers),
+            },
+        )
+
+    def allocate(self, nbytes: int) -> HostBuffer:
+        """Memory with undefined contents between inaccessible pages.
+
+        Raises:
+            DeviceFault: There is not so much memory (``infrastructure_error``).
+        """
+        address = self._runtime.allocate(nbytes)
+        if address == 0:
+            raise DeviceFault(
+                Status.INFRASTRUCTURE_ERROR,
+                f"the emulator has no memory for a buffer of {nbytes} bytes; use a smaller problem",
+            )
+        return HostBuffer(address, nbytes)
+
+    def upload(self, array: np.ndarray) -> HostBuffer:
+        """A buffer that holds the array."""
+        array = np.ascontiguousarray(array)
+        buffer = self.allocate(array.nbytes)
+        buffer.view(np.uint8)[:] = array.reshape(-1).view(np.uint8)
+        return buffer
+
+    def download(self, buffer: Buffer, dtype: np.dtype) -> np.ndarray:
+        """A copy of the contents, one-dimensional."""
+        return _host(buffer).view(dtype).copy()
+
+    def free(self, buffer: Buffer) -> None:
+        """Gives memory back; a later access is a fault."""
+        self._runtime.free(_host(buffer).address)
+
+    def fill(self, buffer: Buffer, byte: int) -> None:
+        """Sets every byte."""
+        ctypes.memset(_host(buffer).address, byte, buffer.nbytes)
+
+    def uniform(self, buffer: Buffer, dtype: np.dtype, seed: int) -> None:
+        """Fills with ``suite.harness.inputs.uniform``."""
+        out = _host(buffer).view(dtype)
+        out[:] = uniform(seed, out.size, dtype)
+
+    def gather(self, source: Buffer, slots: Buffer | None, out: Buffer, dtype: np.dtype) -> None:
+        """out[i] = source[slots[i]], 0 where slots[i] is -1; a copy where ``slots`` is None."""
+        values, target = _host(source).view(dtype), _host(out).view(dtype)
+        if slots is None:
+            target[:] = values
+            return
+        index = _host(slots).view(np.int32)
+        target[:] = 0
+        held = index >= 0
+        target[held] = values[index[held]]
+
+    def digest(self, buffer: Buffer) -> int:
+        """A 64-bit digest of the contents."""
+        digest = hashlib.blake2b(_host(buffer).raw, digest_size=8).digest()
+        return int.from_bytes(digest, "little")
+
+    def load(
+        self, compiled: Compiled, plan: Plan, buffers: Mapping[str, Buffer]
+    ) -> EmulatorProgram:
+        """Compiles the program as C++ and prepares its launches.
+
+        Raises:
+            DeviceFault: A launch is beyond the limits of the architecture (``load_error``).
+            UnsupportedProgram: The program uses what the emulator lacks, such as inline PTX.
+            EmulatorUnavailable: This host has no C++ compiler.
+        """
+        launches = [launch for launch in plan.launches if not launch.empty]
+        for launch in launches:
+            why = limits.refusal(launch, compiled.kernels.get(launch.kernel, Resources(0)))
+            if why:
+                raise DeviceFault(Status.LOAD_ERROR, f"kernel {launch.kernel} asks for {why}")
+        for name, buffer in buffers.items():
+            self._runtime.name(_host(buffer).address, name)
+        kernels = {(launch.kernel, len(launch.args)) for launch in launches}
+        path = self._builder.program(compiled.source, kernels)
+        library = ProgramLibrary(path, (name for name, _ in kernels))
+        cleared = [_host(buffers[w.name]) for w in plan.workspaces if w.zero]
+        if plan.init_zero:
+            cleared.append(_host(buffers[plan.output]))
+        records = [self._record(launch, library, buffers) for launch in launches]
+        return EmulatorProgram(self._runtime, library, cleared, records)
+
+    def _record(
+        self, launch: Launch, library: ProgramLibrary, buffers: Mapping[str, Buffer]
+    ) -> LaunchRecord:
+        words = [_word(argument, buffers) for argument in launch.args]
+        return LaunchRecord(
+            name=launch.kernel.encode(),
+            kernel=library.entries[launch.kernel],
+            arguments=(ctypes.c_uint64 * max(1, len(words)))(*words),
+            grid=launch.grid,
+            block=launch.block,
+            shared_bytes=launch.shared_bytes,
+            workers=self._workers,
+            shared=library.shared,
+        )
+
+    def sync(self) -> None:
+        """Nothing to wait for: every call returns when it is done."""
+
+    def check(
+        self,
+        csr: tuple[Buffer, Buffer, Buffer],
+        dense: Buffer,
+        output: Buffer,
+        rows: int,
+        columns: int,
+        dtype: np.dtype,
+    ) -> Check:
+        """Compares ``output`` with ``A @ dense`` by ``suite.harness.verify``."""
+        row_ptr, col_idx, vals = csr
+        return verify.compare(
+            _host(row_ptr).view(np.int32),
+            _host(col_idx).view(np.int32),
+            _host(vals).view(dtype),
+            _host(dense).view(dtype),
+            _host(output).view(dtype),
+            rows,
+            columns,
+            dtype,
+        )
+
+    def measure(
+        self, run: Callable[[], None], precision: Precision
+    ) -> tuple[Timing, Timing] | float:
+        """Host microseconds of one run: the median of up to three, within the budget."""
+        samples: list[float] = []
+        while len(samples) < 3 and sum(samples) < precision.budget_ms * 1e3:
+            start = time.perf_counter()
+            run()
+            samples.append((time.perf_counter() - start) * 1e6)
+        return median(samples)
+
+
+def _host(buffer: Buffer) -> HostBuffer:
+    if not isinstance(buffer, HostBuffer):
+        raise TypeError(f"the emulator was given a {type(buffer).__name__}, not its own buffer")
+    return buffer
+
+
+def _word(argument: BufferArg | ScalarArg, buffers: Mapping[str, Buffer]) -> int:
+    """An argument as the 8 bytes that the kernel's entry reads it from."""
+    if isinstance(argument, BufferArg):
+        return _host(buffers[argument.name]).address
+    return argument.value % 2**64

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from suite.harness.emulator.device import EmulatorDevice
+from tests.emulator.lab import Lab
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("emulator")
+
+
+@pytest.fixture(scope="session")
+def device(cache: Path) -> EmulatorDevice:
+    return EmulatorDevice(cache, workers=2)
+
+
+@pytest.fixture
+def lab(device: EmulatorDevice) -> Lab:
+    return Lab(device)

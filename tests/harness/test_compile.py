@@ -1,0 +1,134 @@
+"""NVRTC compiles programs on any host; what it refuses is a verdict, what it lacks is not."""
+
+import pytest
+
+from suite.evaluation import Resources
+from suite.harness import compile as compiler
+from suite.harness.compile import (
+    Cache,
+    CompileError,
+    CompilerUnavailable,
+    Target,
+    architecture,
+    compile_source,
+    resources,
+    source_of,
+)
+from suite.problem import DType
+
+KERNEL = """extern "C" __global__ void k(int rows, real* y) {
+  __shared__ real s[LANES];
+  s[threadIdx.x % LANES] = y[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = s[(threadIdx.x + rows) % LANES];
+}
+"""
+
+
+def source(code: str = KERNEL, dtype: DType = DType.FLOAT32) -> str:
+    return source_of(code, {"LANES": 8}, dtype)
+
+
+def test_a_program_compiles_to_machine_code_with_its_resources() -> None:
+    compiled = compile_source(source(), Target())
+    assert compiled.cubin[:4] == b"\x7fELF"
+    found = compiled.kernels["k"]
+    assert found.registers > 0
+    assert found.shared_bytes == 32
+    assert compiled.log == ""
+    assert compiled.milliseconds > 1
+
+
+def test_real_is_what_the_problem_asks() -> None:
+    compiled = compile_source(source(dtype=DType.FLOAT64), Target(dtype=DType.FLOAT64))
+    assert compiled.kernels["k"].shared_bytes == 64
+
+
+def test_an_error_names_the_programs_own_line() -> None:
+    with pytest.raises(CompileError, match=r"program\.cu\(3\): error: identifier \"z\"") as caught:
+        compile_source(source(KERNEL.replace("= y[threadIdx.x];", "= z;")), Target())
+    assert "1 error detected" in caught.value.log
+
+
+def test_curly_quotes_are_a_compile_error_whatever_the_locale(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    with pytest.raises(CompileError):
+        compile_source(source(KERNEL + "const char* s = “x”;"), Target())
+
+
+@pytest.mark.parametrize("name", ["cuda_fp16.h", "stdio.h", "vector"])
+def test_no_header_of_the_host_is_found(name: str) -> None:
+    with pytest.raises(CompileError, match=f'could not open source file "{name}"'):
+        compile_source(source(f"#include <{name}>\n"), Target())
+
+
+def test_an_architecture_that_the_compiler_lacks_is_not_the_programs_fault() -> None:
+    with pytest.raises(CompilerUnavailable, match="arch"):
+        compile_source(source(), Target(arch="sm_999"))
+
+
+@pytest.mark.parametrize(
+    ("capability", "expected"),
+    [(90, "sm_90"), (75, "sm_75"), (121, "sm_121"), (91, "compute_90"), (130, "compute_121")],
+)
+def test_the_highest_known_architecture_not_above_the_device_is_chosen(
+    capability: int, expected: str
+) -> None:
+    assert architecture(capability, [75, 80, 90, 121]) == expected
+
+
+def test_a_device_older_than_the_compiler_is_refused() -> None:
+    with pytest.raises(CompilerUnavailable, match="sm_75 and later, the device is sm_70"):
+        architecture(70, [75, 80])
+
+
+def test_this_compiler_knows_the_architectures_that_it_says() -> None:
+    known = compiler.supported_architectures()
+    assert 90 in known
+    assert known == sorted(known)
+
+
+def test_spills_and_stacks_are_read_from_the_assemblers_report() -> None:
+    log = """ptxas info    : Compiling entry function 'a' for 'sm_90'
+ptxas info    : Function properties for a
+    96 bytes stack frame, 40 bytes spill stores, 44 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers, 96 bytes cumulative stack size, 4096 bytes smem
+ptxas info    : Compiling entry function 'b' for 'sm_90'
+ptxas info    : Used 8 registers
+"""
+    assert resources(log) == {"a": Resources(255, 84, 4096, 96), "b": Resources(8)}
+
+
+def test_the_cache_answers_without_compiling_again(tmp_path, monkeypatch) -> None:
+    cache = Cache(tmp_path)
+    first = cache.compile(source(), Target())
+    monkeypatch.setattr(compiler, "compile_source", lambda *_: pytest.fail("compiled again"))
+    second = cache.compile(source(), Target())
+    assert (second.cubin, second.kernels, second.milliseconds) == (first.cubin, first.kernels, 0.0)
+
+
+def test_the_cache_remembers_refusals(tmp_path, monkeypatch) -> None:
+    cache = Cache(tmp_path)
+    broken = source("extern")
+    with pytest.raises(CompileError) as first:
+        cache.compile(broken, Target())
+    monkeypatch.setattr(compiler, "compile_source", lambda *_: pytest.fail("compiled again"))
+    with pytest.raises(CompileError) as second:
+        cache.compile(broken, Target())
+    assert (str(second.value), second.value.log) == (str(first.value), first.value.log)
+
+
+def test_a_torn_cache_file_is_compiled_anew(tmp_path) -> None:
+    cache = Cache(tmp_path)
+    whole = cache.compile(source(), Target()).cubin
+    (path,) = tmp_path.rglob("*.cubin")
+    path.write_bytes(path.read_bytes()[:-100])
+    assert cache.compile(source(), Target()).cubin == whole
+
+
+def test_architectures_do_not_share_cache_entries(tmp_path) -> None:
+    cache = Cache(tmp_path)
+    cache.compile(source(), Target("sm_90"))
+    assert cache.compile(source(), Target("sm_80")).milliseconds > 0

@@ -1,0 +1,125 @@
+"""The bound passes every correct float32 result and rejects what is not one."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from suite.harness.inputs import at, uniform
+from suite.harness.verify import compare
+
+
+def matrix(seed: int = 0, rows: int = 300, cols: int = 400) -> sparse.csr_array:
+    rng = np.random.default_rng(seed)
+    a = sparse.random_array((rows, cols), density=0.05, rng=rng, format="csr")
+    a.data = rng.standard_normal(a.nnz) * 10.0 ** rng.integers(-6, 7, a.nnz)
+    return a
+
+
+def judged(
+    a: sparse.csr_array, output: np.ndarray, dtype: str = "float32", columns: int = 1, seed: int = 3
+):
+    dense = uniform(seed, a.shape[1] * columns, dtype)
+    args = (a.indptr, a.indices, a.data.astype(dtype), dense, output)
+    return compare(*args, a.shape[0], columns, np.dtype(dtype))
+
+
+def product(
+    a: sparse.csr_array, dtype: str = "float32", columns: int = 1, seed: int = 3
+) -> np.ndarray:
+    dense = uniform(seed, a.shape[1] * columns, dtype).reshape(-1, columns)
+    return (a.astype(dtype) @ dense).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("columns", [1, 5])
+def test_a_product_in_working_precision_is_right(dtype: str, columns: int) -> None:
+    found = judged(matrix(), product(matrix(), dtype, columns), dtype, columns)
+    assert found.wrong == 0
+    assert 0 < found.ratio < 0.7
+
+
+def test_entries_summed_in_the_opposite_order_are_right() -> None:
+    a = matrix()
+    dense = uniform(3, a.shape[1], "float32")
+    vals = a.data.astype("float32")
+    y = np.zeros(a.shape[0], "float32")
+    for i in range(a.shape[0]):
+        for p in reversed(range(a.indptr[i], a.indptr[i + 1])):
+            y[i] += vals[p] * dense[a.indices[p]]
+    assert judged(a, y).wrong == 0
+
+
+def test_half_precision_is_wrong() -> None:
+    a = matrix()
+    a.data = np.clip(a.data, -1e3, 1e3)
+    rounded = sparse.csr_array(
+        (a.data.astype("float16").astype("float32"), a.indices, a.indptr), a.shape
+    )
+    assert judged(a, product(rounded)).wrong > a.shape[0] / 2
+
+
+def test_tensor_float_inputs_are_wrong() -> None:
+    a = matrix()
+    bits = a.data.astype("float32").view(np.uint32) & np.uint32(0xFFFFE000)
+    assert (
+        judged(
+            a, product(sparse.csr_array((bits.view("float32"), a.indices, a.indptr), a.shape))
+        ).wrong
+        > 100
+    )
+
+
+def test_zeros_are_wrong_in_every_row_that_has_entries() -> None:
+    a = matrix()
+    found = judged(a, np.zeros(a.shape[0], "float32"))
+    assert found.wrong == np.count_nonzero(np.diff(a.indptr))
+
+
+def test_one_missing_entry_is_seen_in_its_row() -> None:
+    a = matrix()
+    y = product(a)
+    row = int(np.argmax(np.diff(a.indptr)))
+    p = a.indptr[row]
+    y[row] -= np.float32(a.data[p]) * uniform(3, a.shape[1], "float32")[a.indices[p]]
+    largest = np.abs(a.data[a.indptr[row] : a.indptr[row + 1]]).max()
+    if abs(a.data[p]) < 1e-5 * largest:
+        pytest.skip("the entry is below the row's own rounding")
+    assert judged(a, y).row == row
+
+
+def test_an_unwritten_element_is_counted_and_infinitely_wrong() -> None:
+    y = product(matrix())
+    y[17] = np.nan
+    found = judged(matrix(), y)
+    assert (found.wrong, found.unwritten, found.row, found.ratio) == (1, 1, 17, np.inf)
+
+
+def test_infinity_is_wrong_even_where_the_bound_is_large() -> None:
+    y = product(matrix())
+    y[5] = np.inf
+    assert judged(matrix(), y).row == 5
+
+
+def test_an_empty_row_must_be_exactly_zero() -> None:
+    a = sparse.csr_array((3, 3))
+    assert judged(a, np.zeros(3, "float32")).wrong == 0
+    assert judged(a, np.array([0, 1e-30, 0], "float32")).row == 1
+
+
+def test_nothing_to_compute_is_right() -> None:
+    assert judged(sparse.csr_array((0, 709)), np.zeros(0, "float32")).wrong == 0
+
+
+def test_inputs_are_never_zero_exact_in_float32_and_alike_in_both_precisions() -> None:
+    single, double = uniform(11, 100_000, "float32"), uniform(11, 100_000, "float64")
+    assert np.array_equal(single.astype("float64"), double)
+    assert np.all(single != 0)
+    assert np.all(np.abs(single) < 1)
+    assert abs(single.mean()) < 0.01
+
+
+def test_inputs_can_be_made_anywhere_in_the_stream() -> None:
+    whole = uniform(5, 1000, "float32")
+    assert np.array_equal(uniform(5, 10, "float32", start=990), whole[990:])
+    assert np.array_equal(at(5, np.array([[3, 7]]), "float32"), whole[[[3, 7]]])
+    assert not np.array_equal(uniform(6, 1000, "float32"), whole)

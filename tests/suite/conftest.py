@@ -1,0 +1,65 @@
+"""A copy of the suite's two modules in a folder of its own, with the fake evaluator and two tiny matrices."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+CONFTEST = 'pytest_plugins = ["suite.plugin", "tests.suite.fake"]\n'
+MODULE = "from suite.test_{op} import *\n"
+MATRIX = "%%MatrixMarket matrix coordinate real general\n4 4 4\n1 1 {v}\n2 2 2\n3 1 3\n4 4 4\n"
+
+Run = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def suite_dir(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """The folder, entered."""
+    pytester.makeconftest(CONFTEST)
+    for op in ("spmv", "spmm"):
+        (pytester.path / f"test_{op}.py").write_text(MODULE.format(op=op))
+    for name, value in (("one", 1), ("two", 5)):
+        (pytester.path / f"{name}.mtx").write_text(MATRIX.format(v=value))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.delenv("FAKE_GPU", raising=False)
+    return pytester
+
+
+@pytest.fixture
+def run(suite_dir: pytest.Pytester) -> Run:
+    """Runs pytest there with the author names given and without MLflow, unless options say otherwise."""
+
+    def run(authors: str, *options: str, subprocess: bool = False) -> pytest.RunResult:
+        defaults = {
+            "--suite-matrices": "one.mtx,two.mtx",
+            "--suite-ops": "spmv",
+            "--suite-authors": authors,
+            "--suite-tracking": "off",
+            "-p": "no:cacheprovider",
+        }
+        given = {option.partition("=")[0] for option in options}
+        words = [f"{k}={v}" if k != "-p" else f"-p{v}" for k, v in defaults.items() if k not in given]
+        start = suite_dir.runpytest_subprocess if subprocess else suite_dir.runpytest_inprocess
+        return start(*words, *options)
+
+    return run
+
+
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if there were a GPU."""
+    monkeypatch.setenv("FAKE_GPU", "1")
+    monkeypatch.setattr("suite.sources.detect_device", lambda: "cuda")
+
+
+@pytest.fixture
+def strict_json(suite_dir: pytest.Pytester) -> Callable[[str], dict]:
+    """Reads a file as JSON without NaN and Infinity."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    def read(name: str) -> dict:
+        return json.loads((suite_dir.path / name).read_text(), parse_constant=refuse)
+
+    return read

@@ -1,0 +1,135 @@
+"""Rows are on disk as they are made, and every answer asked for has one when they are read."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+
+from suite.author import Kind
+from suite.evaluation import Status
+from suite.journal import Journal, JournalError, read
+from suite.problem import DType, Op
+from suite.record import Ask, RecordError, Row, complete, missing
+
+ASK = Ask("t[a]", Op.SPMM, 32, DType.FLOAT64, "band-5", "band", "good", Kind.BASELINE)
+MODEL = dataclasses.replace(ASK, author="model", kind=Kind.MODEL, samples=3)
+
+
+def row(ask=ASK, sample=0, **changes):
+    return dataclasses.replace(missing("c", ask, sample, "lost"), **changes)
+
+
+def ok(ask=ASK, sample=0, **changes):
+    return row(ask, sample, status=Status.OK, error="", **changes)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "20260101-000000-abcdef"
+    Journal(folder, "main").facts({"commit": "abc"})
+    return folder
+
+
+def test_a_row_comes_back_as_it_was_written():
+    written = ok(hot_us=1.5, hot_samples_us=(1.4, 1.5), hot_settled=True, nnz=7, log="ä")
+    assert Row.from_dict(json.loads(json.dumps(written.to_dict()))) == written
+
+
+def test_an_infinite_error_is_stored_as_nothing_rather_than_as_bare_infinity():
+    stored = row(error_ratio=math.inf).to_dict()
+    assert stored["error_ratio"] is None
+    json.dumps(stored, allow_nan=False)
+
+
+def test_a_row_of_a_newer_schema_is_refused():
+    with pytest.raises(RecordError, match="schema 99"):
+        Row.from_dict({**row().to_dict(), "schema": 99})
+
+
+def test_an_ask_without_a_row_gets_one_that_says_so():
+    rows = complete("c", [ASK, MODEL], [], "the worker died")
+    assert [r.key for r in rows] == [
+        ("spmm32/band-5/f64/good", 0),
+        *(("spmm32/band-5/f64/model", sample) for sample in range(3)),
+    ]
+    assert {r.status for r in rows} == {Status.INFRASTRUCTURE_ERROR}
+    assert {r.error for r in rows} == {"the worker died"}
+
+
+def test_a_sample_that_a_model_still_owes_gets_a_row():
+    rows = complete("c", [MODEL], [ok(MODEL, 0, answers=3), ok(MODEL, 2, answers=3)], "the worker died")
+    assert [(r.sample, r.ok) for r in rows] == [(0, True), (1, False), (2, True)]
+
+
+def test_a_model_that_answers_once_owes_nothing_more():
+    assert len(complete("c", [MODEL], [ok(MODEL, 0, answers=1)], "the worker died")) == 1
+
+
+def test_an_ask_that_several_processes_wrote_down_counts_once():
+    assert len(complete("c", [ASK, ASK], [ok()], "lost")) == 1
+
+
+def test_what_several_processes_wrote_is_read_as_one_campaign(folder):
+    for process, ask in (("gw0", ASK), ("gw1", MODEL)):
+        journal = Journal(folder, process)
+        journal.asked([ASK, MODEL])
+        journal.add(ok(ask, answers=ask.samples))
+        journal.program("d1", "//! op spmv\r\n\ud800")
+        journal.close()
+    record = read(folder)
+    assert [r.author for r in record.rows] == ["good", "model", "model", "model"]
+    assert record.unanswered == 2
+    assert record.facts == {"commit": "abc"}
+    assert record.programs == {"d1": "//! op spmv\r\n\ud800"}
+
+
+def test_rows_can_be_read_while_the_journal_is_still_open(folder):
+    journal = Journal(folder, "main")
+    journal.asked([ASK])
+    journal.add(ok())
+    assert read(folder).rows[0].ok
+
+
+def test_a_torn_last_line_costs_that_row_only(folder):
+    journal = Journal(folder, "main")
+    journal.asked([ASK, MODEL])
+    journal.add(ok())
+    journal.close()
+    with (folder / "rows-main.jsonl").open("a") as file:
+        file.write('{"campaign": "c", "test"')
+    record = read(folder)
+    assert [r.ok for r in record.rows] == [True, False, False, False]
+
+
+def test_a_broken_line_in_the_middle_is_named(folder):
+    (folder / "rows-main.jsonl").write_text("{broken\n{}\n")
+    with pytest.raises(JournalError, match=r"rows-main\.jsonl:1: "):
+        read(folder)
+
+
+def test_a_row_with_an_unknown_status_is_named(folder):
+    (folder / "rows-main.jsonl").write_text(json.dumps({**row().to_dict(), "status": "fine"}) + "\n")
+    with pytest.raises(JournalError, match=r"rows-main\.jsonl:1: .*fine"):
+        read(folder)
+
+
+def test_a_folder_that_is_no_campaign_is_refused(tmp_path):
+    with pytest.raises(JournalError, match=r"no campaign\.json"):
+        read(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_one_line_that_names_it(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError) as caught:
+        Journal(tmp_path / "file" / "campaign", "main")
+    assert str(tmp_path / "file") in str(caught.value)
+    assert "--suite-folder" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_full_disk_is_one_line(tmp_path):
+    journal = Journal(tmp_path / "campaign", "main")
+    (tmp_path / "campaign" / "rows-main.jsonl").symlink_to("/dev/full")
+    with pytest.raises(JournalError, match="No space left on device"):
+        journal.add(ok())

@@ -1,0 +1,156 @@
+"""Rates and speedups are over what was asked, whatever became of it (cases 8 and 17)."""
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suite import metrics
+from suite.author import Kind
+from suite.evaluation import Status
+from suite.problem import DType, Op
+from suite.record import Row
+
+BLANK = Row(
+    campaign="c",
+    test="t",
+    op=Op.SPMV,
+    label="spmv",
+    matrix="m0",
+    family="band",
+    dtype=DType.FLOAT32,
+    columns=1,
+    author="mine",
+    kind=Kind.BASELINE,
+    sample=0,
+    status=Status.OK,
+)
+
+
+def right(author: str, us: float, matrix: str = "m0", kind: Kind = Kind.BASELINE) -> Row:
+    return dataclasses.replace(
+        BLANK, author=author, matrix=matrix, kind=kind, hot_us=us, cold_us=2 * us, bytes_moved=4000
+    )
+
+
+def failed(status: Status, matrix: str = "m0", kind: Kind = Kind.BASELINE) -> Row:
+    return dataclasses.replace(BLANK, matrix=matrix, kind=kind, status=status, error="because")
+
+
+def test_rates_divide_by_everything_that_was_asked():
+    rows = [
+        right("mine", 1.0),
+        failed(Status.COMPILE_ERROR, "m1"),
+        failed(Status.WRONG_RESULT, "m2"),
+        failed(Status.INFRASTRUCTURE_ERROR, "m3"),
+    ]
+    assert metrics.correct_rate(rows) == 1 / 4
+    assert metrics.compile_rate(rows) == 2 / 4
+
+
+def test_not_applicable_is_left_out_for_a_baseline_and_counts_against_a_model():
+    baseline = [right("mine", 1.0), failed(Status.NOT_APPLICABLE, "m1")]
+    model = [dataclasses.replace(row, kind=Kind.MODEL) for row in baseline]
+    assert metrics.correct_rate(baseline) == 1
+    assert metrics.correct_rate(model) == 1 / 2
+
+
+def test_a_failure_counts_as_a_tenth_of_the_reference():
+    rows = [right("mine", 10.0), failed(Status.WRONG_RESULT, "m1")]
+    reference = {"spmv/m0/f32": 40.0, "spmv/m1/f32": 7.0}
+    assert metrics.ratios(rows, reference, "hot") == [4.0, 0.1]
+    assert metrics.speedup(rows, reference, "hot") == pytest.approx(math.sqrt(0.4))
+    assert metrics.speedup(rows, reference, "hot", if_correct=True) == pytest.approx(4.0)
+
+
+def test_hot_is_compared_with_hot_and_cold_with_cold():
+    everyone = [right("mine", 10.0), dataclasses.replace(right("cusparse", 20.0), cold_us=100.0)]
+    found = metrics.collect(everyone[:1], everyone)
+    assert found["speedup_vs_cusparse.hot"] == pytest.approx(2.0)
+    assert found["speedup_vs_cusparse.cold"] == pytest.approx(5.0)
+
+
+def test_a_problem_without_a_reference_is_left_out_for_everyone():
+    rows = [right("mine", 10.0), failed(Status.TIMEOUT, "m1")]
+    assert metrics.ratios(rows, {"spmv/m0/f32": 20.0}, "hot") == [2.0]
+
+
+def test_emulated_times_never_become_a_speedup_or_a_bandwidth():
+    emulated = [
+        dataclasses.replace(BLANK, author=author, emulated_us=us, bytes_moved=10)
+        for author, us in (("mine", 1.0), ("cusparse", 100.0))
+    ]
+    found = metrics.collect(emulated[:1], emulated)
+    assert found["emulated_us_median"] == 1.0
+    assert not [name for name in found if name.split("_")[0] in ("speedup", "bandwidth", "fast")]
+    assert "fastest.hot" not in found
+
+
+def test_nothing_asked_has_no_rates_and_no_division_error():
+    assert metrics.compile_rate([]) is None
+    assert metrics.correct_rate([failed(Status.NOT_APPLICABLE)]) is None
+    assert metrics.geometric_mean([]) is None
+    assert metrics.speedup([], {}, "hot") is None
+    assert metrics.fast_1([], {}, "hot") is None
+    assert metrics.fastest([], "hot") == {}
+
+
+def test_an_author_that_is_never_right_ranks_below_every_one_that_is():
+    everyone = [right("cusparse", 20.0), failed(Status.TIMEOUT)]
+    assert metrics.collect(everyone[1:], everyone)["speedup_vs_cusparse.hot"] == pytest.approx(0.1)
+
+
+def test_library_routines_have_no_compile_rate():
+    assert metrics.compile_rate([right("cusparse", 1.0, kind=Kind.LIBRARY)]) is None
+
+
+def test_bandwidth_is_traffic_over_time_in_gigabytes_a_second():
+    assert metrics.bandwidth_gbps(right("mine", 2.0), "hot") == pytest.approx(2.0)  # 4 kB in 2 us
+    assert metrics.bandwidth_gbps(right("mine", 2.0), "cold") == pytest.approx(1.0)
+
+
+def test_the_fastest_is_counted_per_problem_and_ties_count_for_both():
+    rows = [right("a", 1.0), right("b", 2.0), right("a", 3.0, "m1"), right("b", 3.0, "m1")]
+    assert metrics.fastest(rows, "hot") == {"a": 2, "b": 1}
+
+
+def test_the_best_of_the_baselines_fails_only_where_all_fail():
+    rows = [
+        right("a", 5.0),
+        right("b", 4.0),
+        failed(Status.NOT_APPLICABLE, "m1"),
+        failed(Status.WRONG_RESULT, "m1"),
+        failed(Status.NOT_APPLICABLE, "m2"),
+    ]
+    best = metrics.best_of(rows, "best")
+    assert [row.hot_us for row in best] == [4.0, None, None]
+    assert [row.status for row in best] == [
+        Status.OK,
+        Status.WRONG_RESULT,
+        Status.NOT_APPLICABLE,
+    ]
+    assert {row.author for row in best} == {"best"}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(list(Status)),
+            st.floats(1e-6, 1e12),
+            st.sampled_from(list(Kind)),
+            st.sampled_from([None, 0.5, math.inf, math.nan]),
+        )
+    )
+)
+def test_no_metric_is_ever_infinite_or_nan(cases):
+    rows = [
+        dataclasses.replace(
+            right("mine", us, f"m{at}", kind) if status is Status.OK else failed(status, f"m{at}", kind),
+            error_ratio=ratio,
+        )
+        for at, (status, us, kind, ratio) in enumerate(cases)
+    ]
+    everyone = [*rows, *(right("cusparse", 1e-6, row.matrix) for row in rows)]
+    assert all(math.isfinite(value) for value in metrics.collect(rows, everyone).values())
