@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 
 import numpy as np
@@ -23,8 +24,8 @@ class RefusedError(Exception):
     """What the obvious reader raises."""
 
 
-def obvious(text: str) -> dict[tuple[int, int], float]:
-    """Entries by position, read line by line from the description of the coordinate layout."""
+def obvious(text: str) -> dict[tuple[int, int], list[float]]:
+    """Values by position, read line by line from the description of the coordinate layout."""
     rows = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     banner = rows[0].lower().split()
     if len(banner) != 5 or banner[:3] != ["%%matrixmarket", "matrix", "coordinate"]:
@@ -44,7 +45,7 @@ def obvious(text: str) -> dict[tuple[int, int], float]:
         raise RefusedError
     if symmetry != "general" and sizes[0] != sizes[1]:
         raise RefusedError
-    entries: dict[tuple[int, int], float] = {}
+    entries: dict[tuple[int, int], list[float]] = {}
     triangles = set()
     for row in kept[1:]:
         words = re.split(r"[ \t]+", row.strip(" \t"))
@@ -64,10 +65,10 @@ def obvious(text: str) -> dict[tuple[int, int], float]:
             triangles.add(np.sign(i - j))
             if {-1, 1} <= triangles or (symmetry == "skew-symmetric" and i == j and value):
                 raise RefusedError
-        entries[i, j] = entries.get((i, j), 0.0) + value
+        entries.setdefault((i, j), []).append(value)
         if symmetry != "general" and i != j:
             mirrored = -value if symmetry == "skew-symmetric" else value
-            entries[j, i] = entries.get((j, i), 0.0) + mirrored
+            entries.setdefault((j, i), []).append(mirrored)
     return entries
 
 
@@ -116,7 +117,7 @@ def test_reader_agrees_with_the_obvious_one(block: int, text: str) -> None:
     finally:
         lines.BLOCK_BYTES = usual
     assert expected is not None
-    if not all(np.isfinite(value) for value in expected.values()):
+    if any(sum(map(abs, values)) > 1.7e308 and len(values) > 1 for values in expected.values()):
         return  # duplicates that sum to infinity are for ``canonical`` to refuse
     csr = canonical(matrix, "fuzz.mtx")
     stored = csr.tocoo()
@@ -125,8 +126,9 @@ def test_reader_agrees_with_the_obvious_one(block: int, text: str) -> None:
         for i, j, v in zip(*stored.coords, stored.data, strict=True)
     }
     assert found.keys() == expected.keys()
-    for at, value in expected.items():
-        assert found[at] == pytest.approx(value, rel=1e-15, abs=0)
+    for at, values in expected.items():
+        rounding = 1e-15 * sum(map(abs, values)) if len(values) > 1 else 0
+        assert abs(found[at] - math.fsum(values)) <= rounding
 
 
 @settings(max_examples=200, deadline=None)

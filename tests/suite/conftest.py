@@ -2,8 +2,14 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+# pytester forgets what a run imports; what is imported here already need not be imported again each time.
+import suite.baselines.vendor
+import suite.harness.evaluate
+import suite.matrices.sets  # noqa: F401
 
 CONFTEST = 'pytest_plugins = ["suite.plugin", "tests.suite.fake"]\n'
 MODULE = "from suite.test_{op} import *\n"
@@ -20,6 +26,7 @@ def suite_dir(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
         (pytester.path / f"test_{op}.py").write_text(MODULE.format(op=op))
     for name, value in (("one", 1), ("two", 5)):
         (pytester.path / f"{name}.mtx").write_text(MATRIX.format(v=value))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.delenv("FAKE_GPU", raising=False)
     return pytester

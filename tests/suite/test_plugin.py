@@ -255,7 +255,7 @@ def test_a_worker_that_dies_leaves_a_row_for_what_it_was_measuring(run, suite_di
 
 
 def test_a_full_disk_ends_the_run_with_one_line(run, suite_dir):
-    hook = "import pytest\nfrom pathlib import Path\n\n@pytest.hookimpl(tryfirst=True)\n" + (
+    hook = "\nimport pytest\nfrom pathlib import Path\n\n@pytest.hookimpl(tryfirst=True)\n" + (
         "def pytest_runtest_setup(item):\n"
         "    (folder,) = Path('.suite').iterdir()\n"
         "    rows = folder / 'rows-main.jsonl'\n"

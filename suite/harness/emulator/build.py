@@ -141,7 +141,7 @@ class Builder:
             names = [f"-Wl,--defsym={name}=emu_shared_dynamic" for name in dynamic]
             start, end = self._shared_objects
             link = ["-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-Bsymbolic", *names]
-            libraries = [str(self.runtime), "-lm", "-lc"]
+            libraries = [str(self.runtime), "-lm", "-lc", "-lgcc"]
             self._compile([*link, str(start), str(obj), str(end), *libraries, "-o", out])
 
     @cached_property

@@ -17,6 +17,17 @@ void* memset(void*, int, size_t) noexcept;
 void* memmove(void*, const void*, size_t) noexcept;
 }
 
+namespace emu {
+template <size_t bytes>
+constexpr size_t alignment() {
+    return bytes;
+}
+template <class T>
+constexpr size_t alignment() {
+    return alignof(T);
+}
+}  // namespace emu
+
 #define __CUDACC_RTC__ 1
 #define __CUDACC__ 1
 #define __CUDA_ARCH__ 900
@@ -33,6 +44,7 @@ void* memmove(void*, const void*, size_t) noexcept;
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __align__(bytes) __attribute__((aligned(bytes)))
+#define alignas(what) __attribute__((aligned(emu::alignment<what>())))  // also after __shared__
 #define __launch_bounds__(...)
 #define __maxnreg__(count)
 #define __builtin_assume(condition) ((void)0)

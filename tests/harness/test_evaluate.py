@@ -1,0 +1,274 @@
+"""Every program gets its own verdict, on the emulator, and none disturbs the next one's."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from suite.evaluation import Evaluation, Status
+from suite.harness.evaluate import DeviceUnavailable, Evaluator, Settings
+from suite.matrices.base import Matrix, canonical
+from suite.problem import DType, Op, Problem
+from suite.program import KernelProgram, LibraryCall
+
+HEADER = """//! op spmv
+//! format csr
+//! launch k grid=ceildiv(rows,64) block=64
+"""
+SIGNATURE = """extern "C" __global__ void k(int rows, const int* __restrict__ row_ptr,
+    const int* __restrict__ col_idx, const real* __restrict__ vals, const real* __restrict__ x,
+    real* __restrict__ y) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+"""
+SUM = """  real sum = 0;
+  for (int p = row_ptr[row]; p < row_ptr[row + 1]; ++p) sum += vals[p] * x[col_idx[p]];
+  y[row] = sum;
+}
+"""
+GOOD = HEADER + SIGNATURE + SUM
+
+
+def matrix(rows: int = 500, cols: int = 400, seed: int = 0, density: float = 0.02) -> Matrix:
+    a = sparse.random_array((rows, cols), density=density, rng=np.random.default_rng(seed))
+    return Matrix(f"random-{rows}", "random", canonical(a, "random"))
+
+
+PROBLEM = Problem(Op.SPMV, matrix())
+EMPTY_ROWS = Problem(Op.SPMV, matrix(rows=2000, density=0.005))
+
+
+@pytest.fixture(scope="module")
+def evaluator(tmp_path_factory: pytest.TempPathFactory):
+    cache = tmp_path_factory.mktemp("cache")
+    with Evaluator("emulator", Settings(cache=cache, run_s=3.0)) as evaluator:
+        yield evaluator
+
+
+def verdict(evaluator: Evaluator, text: str, problem: Problem = PROBLEM) -> Evaluation:
+    return evaluator.evaluate(problem, KernelProgram("test", text))
+
+
+def test_a_right_program_is_ok_with_everything_known_about_it(evaluator: Evaluator) -> None:
+    found = verdict(evaluator, GOOD)
+    assert found.status is Status.OK
+    assert found.checks == 4
+    assert 0 < found.error_ratio < 1
+    assert found.resources is not None
+    assert found.resources.registers > 0
+    assert found.emulated_us > 0
+    assert (found.hot, found.cold) == (None, None)
+    csr = PROBLEM.matrix.csr
+    assert found.format_bytes == csr.indptr.nbytes + csr.indices.nbytes + csr.nnz * 4
+    assert found.conversion_ms is not None
+    assert found.device == "emulator"
+
+
+def body(code: str) -> str:
+    return HEADER + SIGNATURE + code + "\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "says"),
+    [
+        ("", Status.PARSE_ERROR, "empty"),
+        ("\0" + GOOD, Status.PARSE_ERROR, "NUL"),
+        ("I cannot help with that.", Status.PARSE_ERROR, "no '//! op' line"),
+        (GOOD.replace("int rows,", "int height,"), Status.BIND_ERROR, "height is unknown"),
+        (GOOD.replace("sum = 0", "sum = zero"), Status.COMPILE_ERROR, r"program.cu\(9\): error"),
+        (GOOD.replace("sum = 0", "sum = “0”"), Status.COMPILE_ERROR, "error"),
+        (
+            GOOD.replace("block=64", "block=64 shared=300000"),
+            Status.LOAD_ERROR,
+            "300,?000 bytes of shared memory",
+        ),
+        (body("while (vals[0] != 12345) y[row] = 0;"), Status.TIMEOUT, "did not finish within 3 s"),
+        (body("if (row % 2) { __syncthreads(); } else __shfl_sync(~0u, row, 1);"), None, ""),
+        (body("y[row + 1000000] = 0;"), Status.MEMORY_FAULT, "y"),
+        (body("y[row] = x[col_idx[row] + 100000000];"), Status.MEMORY_FAULT, "x"),
+        (body("__trap();"), Status.MEMORY_FAULT, "trap"),
+        (body("y[row] = 0;"), Status.WRONG_RESULT, "wrong element"),
+        (body("if (row != 77) y[row] = 0; "), Status.WRONG_RESULT, "wrong element"),
+    ],
+)
+def test_each_failure_has_a_status_of_its_own(
+    evaluator: Evaluator, text: str, status: Status | None, says: str
+) -> None:
+    found = verdict(evaluator, text)
+    if status is None:  # a barrier and a shuffle that cannot complete: told at once, not hung on
+        assert found.status is Status.TIMEOUT
+        assert "deadlock" in found.error
+        return
+    assert found.status is status, found.error
+    with pytest.raises(AssertionError, match=says):
+        raise AssertionError(found.error)
+    assert "\n" not in found.error
+    assert found.emulated_us is None
+
+
+def test_a_compile_error_comes_with_the_compilers_whole_log(evaluator: Evaluator) -> None:
+    found = verdict(evaluator, GOOD.replace("sum = 0", "sum = zero"))
+    assert 'identifier "zero" is undefined' in found.log
+    assert found.resources is None
+
+
+def test_good_programs_between_bad_ones_are_undisturbed(evaluator: Evaluator) -> None:
+    out_of_bounds = body("y[row + 100000000] = 1;")
+    endless = body("while (x[0] != 12345) ;")
+    abort = body("__trap();")
+    started = time.monotonic()
+    batch = [GOOD, out_of_bounds, GOOD, endless, GOOD, abort, GOOD]
+    found = [verdict(evaluator, text).status for text in batch]
+    assert found[::2] == [Status.OK] * 4
+    assert found[1::2] == [Status.MEMORY_FAULT, Status.TIMEOUT, Status.MEMORY_FAULT]
+    assert time.monotonic() - started < 10
+
+
+CHEATS = {
+    "leaves the output as it is": "",
+    "answers zero": "y[row] = 0;",
+    "zeroes x and answers zero": "((real*)x)[row % 400] = 0; y[row] = 0;",
+    "copies x": "y[row] = x[row % 400];",
+    "skips empty rows": """
+        real sum = 0;
+        if (row_ptr[row] == row_ptr[row + 1]) return;
+        for (int p = row_ptr[row]; p < row_ptr[row + 1]; ++p) sum += vals[p] * x[col_idx[p]];
+        y[row] = sum;""",
+    "drops the last entry of a row": """
+        real sum = 0;
+        for (int p = row_ptr[row]; p + 1 < row_ptr[row + 1]; ++p) sum += vals[p] * x[col_idx[p]];
+        y[row] = sum;""",
+    "rounds to half the bits": """
+        real sum = 0;
+        for (int p = row_ptr[row]; p < row_ptr[row + 1]; ++p)
+          sum += __int_as_float(__float_as_int(vals[p]) & 0xFFFFE000) * x[col_idx[p]];
+        y[row] = sum;""",
+}
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_a_program_that_does_not_multiply_is_wrong(evaluator: Evaluator, cheat: str) -> None:
+    assert np.diff(EMPTY_ROWS.matrix.csr.indptr).min() == 0
+    assert verdict(evaluator, body(CHEATS[cheat]), EMPTY_ROWS).status is Status.WRONG_RESULT
+
+
+def test_a_right_answer_that_overwrites_an_input_is_wrong(evaluator: Evaluator) -> None:
+    text = GOOD.replace(
+        "  y[row] = sum;", "  y[row] = sum; __syncthreads(); ((real*)vals)[row] = 7;"
+    )
+    found = verdict(evaluator, text)
+    assert found.status is Status.WRONG_RESULT
+    assert verdict(evaluator, GOOD).status is Status.OK
+
+
+def test_an_answer_remembered_from_the_first_run_is_wrong(evaluator: Evaluator) -> None:
+    launches = HEADER.splitlines()[-1] + "\n//! launch done grid=1 block=1\n"
+    text = GOOD.replace(
+        HEADER.splitlines()[-1] + "\n",
+        launches + "__device__ int runs; __device__ real kept[500];\n",
+    )
+    text = text.replace(
+        "  y[row] = sum;", "  if (runs == 0) kept[row] = sum;\n  y[row] = kept[row];"
+    )
+    text += 'extern "C" __global__ void done() { runs = 1; }\n'
+    found = verdict(evaluator, text)
+    assert found.status is Status.WRONG_RESULT
+    assert "input set 2" in found.error
+
+
+def test_scratch_memory_is_not_zero_unless_it_is_asked_to_be(evaluator: Evaluator) -> None:
+    text = GOOD.replace("//! format csr", "//! format csr\n//! workspace w real rows")
+    text = text.replace("real* __restrict__ y)", "real* y, real* w)")
+    text = text.replace("y[row] = sum;", "y[row] = w[row] + sum;")
+    assert verdict(evaluator, text).status is Status.WRONG_RESULT
+    assert verdict(evaluator, text.replace("real rows", "real rows zero")).status is Status.OK
+
+
+def test_init_zero_lets_a_program_accumulate(evaluator: Evaluator) -> None:
+    text = GOOD.replace("y[row] = sum", "y[row] += sum")
+    assert verdict(evaluator, text).status is Status.WRONG_RESULT
+    accumulating = text.replace("//! format csr", "//! format csr\n//! init zero")
+    assert verdict(evaluator, accumulating).status is Status.OK
+
+
+def test_a_format_that_does_not_fit_is_not_applicable_with_its_reason(evaluator: Evaluator) -> None:
+    big = Problem(Op.SPMV, matrix(rows=6000, cols=6000))
+    program = """//! op spmv
+//! format dia
+//! launch k grid=1 block=1
+extern "C" __global__ void k(int rows, real* y) {}
+"""
+    found = verdict(evaluator, program, big)
+    assert found.status is Status.NOT_APPLICABLE
+    assert "diagonals" in found.error
+    assert found.emulated_us is None
+
+
+def test_a_library_routine_needs_a_gpu(evaluator: Evaluator) -> None:
+    found = evaluator.evaluate(PROBLEM, LibraryCall("cusparse"))
+    assert found.status is Status.NOT_APPLICABLE
+    assert "needs an NVIDIA GPU" in found.error
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 709), (3, 4), (1000, 1000), (1, 1)])
+def test_empty_matrices_give_zeros_of_the_right_shape(
+    evaluator: Evaluator, shape: tuple[int, int]
+) -> None:
+    empty = Matrix(
+        f"empty-{shape[0]}-{shape[1]}", "empty", canonical(sparse.csr_array(shape), "empty")
+    )
+    found = verdict(evaluator, GOOD, Problem(Op.SPMV, empty))
+    assert found.status is Status.OK, found.error
+
+
+def test_no_dense_columns_is_nothing_to_compute(evaluator: Evaluator) -> None:
+    text = """//! op spmm
+//! format csr
+//! launch k grid=rows block=32
+extern "C" __global__ void k(int n, real* C) { if (threadIdx.x < n) C[blockIdx.x * n + threadIdx.x] = 0; }
+"""
+    assert verdict(evaluator, text, Problem(Op.SPMM, matrix(), columns=0)).status is Status.OK
+
+
+def test_a_value_that_overflows_the_precision_is_not_applicable(evaluator: Evaluator) -> None:
+    huge = Matrix("huge", "file", canonical(sparse.csr_array([[1e300, 1.0]]), "huge"))
+    found = verdict(evaluator, GOOD, Problem(Op.SPMV, huge))
+    assert found.status is Status.NOT_APPLICABLE
+    assert "float64" in found.error
+    assert verdict(evaluator, GOOD, Problem(Op.SPMV, huge, dtype=DType.FLOAT64)).ok
+
+
+def test_a_released_matrix_is_simply_loaded_again(evaluator: Evaluator) -> None:
+    mine = Problem(Op.SPMV, matrix(seed=9))
+    assert verdict(evaluator, GOOD, mine).ok
+    evaluator.release(mine.matrix)
+    assert verdict(evaluator, GOOD, mine).ok
+
+
+def test_compiling_ahead_leaves_nothing_to_compile(evaluator: Evaluator) -> None:
+    programs = [KernelProgram("test", GOOD + f"// {i}\n") for i in range(3)]
+    broken = KernelProgram("test", GOOD.replace("sum = 0", "sum = zero"))
+    evaluator.compile_ahead([*programs, broken, KernelProgram("test", "")], DType.FLOAT32)
+    assert [evaluator.evaluate(PROBLEM, p).compile_ms for p in programs] == [0, 0, 0]
+
+
+def test_cuda_without_a_gpu_says_so_in_one_line(tmp_path: Path) -> None:
+    try:
+        Evaluator("cuda", Settings(cache=tmp_path)).close()
+    except DeviceUnavailable as error:
+        assert "\n" not in str(error)
+        assert "CUDA" in str(error)
+    else:
+        pytest.skip("this host has a GPU")
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    evaluator = Evaluator("emulator", Settings(cache=tmp_path, run_s=3.0))
+    evaluator.evaluate(PROBLEM, KernelProgram("test", GOOD))
+    folder = evaluator._exchange._folder
+    assert folder is not None
+    assert folder.exists()
+    evaluator.close()
+    assert not folder.exists()
