@@ -1,0 +1,1 @@
+"""Shows a person what was measured."""

@@ -18,8 +18,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from suite.record import Ask, RecordError, Row, complete
 
@@ -67,7 +68,7 @@ class Journal:
     def __init__(self, folder: Path, process: str) -> None:
         self.folder = folder
         self._process = process
-        self._files: dict[str, IO[str]] = {}
+        self._files: dict[str, FileIO] = {}
         self._written: set[str] = set()
         with _one_line(folder):
             (folder / "programs").mkdir(parents=True, exist_ok=True)
@@ -102,11 +103,11 @@ class Journal:
         with _one_line(self.folder):
             if what not in self._files:
                 path = self.folder / f"{what}-{self._process}.jsonl"
-                self._files[what] = path.open("a", encoding="utf-8")
-            file = self._files[what]
-            for item in items:
-                file.write(json.dumps(item, allow_nan=False) + "\n")
-            file.flush()
+                self._files[what] = path.open("ab", buffering=0)
+            lines = "".join(json.dumps(item, allow_nan=False) + "\n" for item in items)
+            rest = memoryview(lines.encode())
+            while rest:  # a disk that fills up takes a part first
+                rest = rest[self._files[what].write(rest) :]
 
     def _replace(self, target: Path, text: str) -> None:
         with _one_line(self.folder):

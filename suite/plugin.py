@@ -9,7 +9,6 @@ import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +47,7 @@ _SESSION = pytest.StashKey[Session]()
 _MISTAKES = pytest.StashKey[str]()
 _TIMER = pytest.StashKey[DeviceTimer]()
 _ASK = pytest.StashKey[Ask]()
+_SIGNALS = pytest.StashKey[list[int]]()
 _LAST = pytest.StashKey[bool]()
 _PLACE = pytest.StashKey[tuple[int, int, int]]()
 _MEASURED = pytest.StashKey[Measured]()
@@ -152,7 +152,9 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         except pytest.UsageError:
             ours.abandon()
             raise
-    with nullcontext() if _worker(session.config) else sigterm_interrupts():
+    if _worker(session.config):
+        return (yield)
+    with sigterm_interrupts() as session.config.stash[_SIGNALS]:
         return (yield)
 
 
@@ -227,6 +229,8 @@ def pytest_sessionfinish(
             replay.play_all(config, (replay_of(a, found, rows) for a, found in mine))
         if ours.warnings and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if config.stash.get(_SIGNALS, []):
+        session.exitstatus = 128 + config.stash[_SIGNALS][0]  # as a shell reports it
     if not _worker(config) and ours is not None and ours.record is not None:
         replay.write_json_without_benchmarks(config)
     return (yield)

@@ -110,9 +110,9 @@ class Session:
         """
         asked = {ask.matrix for ask in asks}
         specs = check_files([spec for spec in self.config.matrices if spec.name in asked])
-        journal = Journal(self.folder, self._worker or "main")
         evaluator = self._make_evaluator()
         self.device = evaluator.facts
+        journal = Journal(self.folder, self._worker or "main")
         config = replace(self.config, matrices=tuple(specs))
         self.campaign = Campaign(self.name, config, evaluator, journal)
         self.campaign.plan(asks)
@@ -179,14 +179,20 @@ def options(config: SuiteConfig) -> Mapping[str, Any]:
 
 
 @contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """SIGTERM counts as an interrupt inside, so that the record is completed and closed."""
+def sigterm_interrupts() -> Iterator[list[int]]:
+    """SIGTERM counts as an interrupt inside, so that the record is completed and closed.
+
+    Yields:
+        The signals that came.
+    """
+    came: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        came.append(number)
         raise KeyboardInterrupt("SIGTERM")
 
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
-        yield
+        yield came
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -183,7 +183,8 @@ class Bench:
 
     def judge_library(self, key: str, routine: str, precision: Precision | None) -> Verdict:
         """Verifies and times a library routine on a resident problem."""
-        from suite.harness import cusparse  # needs a CUDA device
+        from suite.harness.cuda import cusparse  # needs a CUDA device
+        from suite.harness.cuda.cusparse_call import Pose
 
         posed = self._posed[key]
 
@@ -194,7 +195,7 @@ class Bench:
         def stage(fmt: Format) -> Stage:
             return self._stage(posed, self._converted(posed, fmt), ())
 
-        pose = cusparse.Pose(
+        pose = Pose(
             posed.ref.op,
             posed.resident.csr,
             posed.ref.columns,

@@ -300,6 +300,7 @@ def _evaluation(known: Evaluation, verdict: Verdict, resources: Resources | None
         cold=verdict.cold,
         emulated_us=verdict.emulated_us,
         detail=verdict.detail,
+        log=verdict.log or known.log,
     )
 
 

@@ -2,7 +2,7 @@
 
 Element i of a stream is a hash of (seed, i): splitmix64 (Steele, Lea and Flood, 2014), mapped to an odd
 multiple of 2⁻²³ in (−1, 1). Such a value is exact in float32 and never zero, so no product vanishes and
-no unwritten output hides. The CUDA twin is ``uniform`` in ``cuda_kernels.cu``.
+no unwritten output hides. The CUDA twin is ``uniform`` in ``cuda/kernels.cu``.
 """
 
 from __future__ import annotations

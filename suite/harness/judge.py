@@ -46,6 +46,7 @@ class Verdict:
     cold: Timing | None = None
     emulated_us: float | None = None
     detail: str = ""
+    log: str = ""
     spoiled: bool = False  # some input no longer holds what it should: upload it again
 
 

@@ -15,7 +15,7 @@ def compiler(cache: Path) -> Cache:
 
 def cuda(cache: Path, ordinal: int) -> Bench:
     """A bench on a GPU."""
-    from suite.harness.cuda import CudaDevice
+    from suite.harness.cuda.device import CudaDevice
 
     return Bench(CudaDevice(cache, ordinal))
 

@@ -8,7 +8,7 @@ with u the unit roundoff of the working precision (Higham, *Accuracy and Stabili
 Algorithms*, 2nd ed., §3.1) and s the smallest subnormal, for products that underflow. A fixed relative
 tolerance would fail correct programs on badly scaled rows and pass programs that write zeros.
 
-This module is the definition. The CUDA device computes the same quantities in ``cuda_kernels.cu`` and is
+This module is the definition. The CUDA device computes the same quantities in ``cuda/kernels.cu`` and is
 held to this module when a problem is loaded.
 """
 

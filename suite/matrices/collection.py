@@ -12,6 +12,7 @@ import contextlib
 import os
 import re
 import socket
+import sqlite3
 import tempfile
 import urllib.error
 import urllib.parse
@@ -108,7 +109,7 @@ def _full_name(name: str, cache: Path) -> str:
 
         like = ssgetpy.search(name, limit=10_000)
         found = {f"{match.group}/{match.name}" for match in like if match.name == name}
-    except (ImportError, OSError, LookupError, ValueError) as error:
+    except (ImportError, OSError, LookupError, ValueError, sqlite3.Error) as error:
         # OSError includes what requests raises; LookupError an unset HOME.
         raise MatrixError(
             f"{name}: the collection's index cannot be read ({error}); write GROUP/NAME, or put"

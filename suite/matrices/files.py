@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from scipy import sparse
 from scipy.io import loadmat
+from scipy.io.matlab import MatReadError
 
 from suite.matrices import matrix_market
 from suite.matrices.base import INT32_MAX, MatrixError, MatrixSpec
@@ -40,6 +41,7 @@ _DAMAGE = (
     MemoryError,
     NotImplementedError,
     struct.error,
+    MatReadError,
     zlib.error,
     zipfile.BadZipFile,
     tarfile.TarError,

@@ -85,13 +85,12 @@ def fem(shape: str, size: int, order: int = 1, elastic: bool = False) -> sparse.
 
         stiffness = laplace
     basis = skfem.Basis(mesh, element, intorder=2 * order)
-    mass = skfem.BilinearForm(lambda u, v, _: _inner(u.value, v.value, elastic))
+    mass = skfem.BilinearForm(lambda u, v, _: _inner(u, v, elastic))
     return sparse.csr_array(stiffness.assemble(basis) + mass.assemble(basis))
 
 
-def _inner(u: np.ndarray, v: np.ndarray, vectors: bool) -> np.ndarray:
-    product: np.ndarray = u * v
-    return product.sum(axis=0) if vectors else product
+def _inner(u: Any, v: Any, vectors: bool) -> Any:
+    return (u * v).sum(axis=0) if vectors else u * v
 
 
 def _mesh(skfem: Any, cells: _Cells, size: int) -> Any:

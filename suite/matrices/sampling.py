@@ -81,7 +81,7 @@ def _columns(lengths: np.ndarray, cols: int, rng: np.random.Generator) -> np.nda
     """Sorted distinct columns of each row, one after the other.
 
     A nondecreasing sequence in [0, N − k] plus 0, 1, … k − 1 is strictly increasing in [0, N),
-    which saves looking for duplicates.
+    which saves looking for duplicates. Nearly full rows favour the first and the last columns.
     """
     total = int(lengths.sum())
     if total == 0:

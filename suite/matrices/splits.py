@@ -69,7 +69,7 @@ def sampled(
         size = float(np.exp(np.random.default_rng((own_seed, 1)).uniform(low, high)))
         spec = draw(list(DRAWS)[turn % len(DRAWS)], size, own_seed)
         key = structure_key(spec)
-        if split_of(spec) is split and key not in taken and key not in _reserved():
+        if split_of(spec) is split and key not in taken:
             taken.add(key)
             yield spec
 

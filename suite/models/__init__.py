@@ -1,0 +1,1 @@
+"""Language models that read a matrix and write programs."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,14 +34,14 @@ def program(name: str) -> str:
 
 @dataclass(frozen=True)
 class Lab:
-    """One kernel launch at a time on an emulator."""
+    """One kernel launch at a time on an emulator. Arguments are arrays and integers, by name."""
 
     device: EmulatorDevice
 
     def run(
         self,
         code: str,
-        args: dict[str, np.ndarray | int],
+        args: Mapping[str, Any],
         *,
         name: str = "k",
         grid: int | tuple[int, int, int] = 1,
@@ -92,7 +93,7 @@ class Lab:
         assert code == FAULT_EXIT, f"ended with {code}, said {said!r}"
         return parse_fault(said)
 
-    def fault_of(self, code: str, args: dict[str, np.ndarray | int], **how) -> tuple[Status, str]:  # noqa: ANN003
+    def fault_of(self, code: str, args: Mapping[str, Any], **how: Any) -> tuple[Status, str]:
         return self.fault(lambda: self.run(code, args, **how))
 
 

@@ -31,7 +31,7 @@ CASES = {
     "cas loop": (
         "int",
         0,
-        "int seen = *y, old; do { old = seen; seen = atomicCAS(y, old, old + 2); } while (seen != old)",
+        "int s = *y, old; do { old = s; s = atomicCAS(y, old, old + 2); } while (s != old)",
         2 * EACH.size,
     ),
     "exchange keeps every value": (
@@ -81,4 +81,7 @@ def test_a_spin_lock_within_a_warp_comes_to_an_end(lab: Lab) -> None:
                 atomicExch(y, 0);
                 waiting = false;
             }"""
-    assert lab.run(kernel("int* y", body), {"y": np.zeros(2, np.int32)}, grid=9, block=96)["y"][1] == 864
+    assert (
+        lab.run(kernel("int* y", body), {"y": np.zeros(2, np.int32)}, grid=9, block=96)["y"][1]
+        == 864
+    )

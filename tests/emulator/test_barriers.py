@@ -116,8 +116,13 @@ DEADLOCKS = {
 def test_a_deadlock_is_a_timeout_at_once(lab: Lab, name: str) -> None:
     body, block, message = DEADLOCKS[name]
     started = time.monotonic()
-    with pytest.raises(DeviceFault, match="^deadlock: kernel k") as caught:
-        lab.run(kernel("int* y", f"if (blockIdx.x == 3) {{ {body} }}"), {"y": ints(1)}, grid=8, block=block)
+    with pytest.raises(DeviceFault, match=r"^deadlock: kernel k") as caught:
+        lab.run(
+            kernel("int* y", f"if (blockIdx.x == 3) {{ {body} }}"),
+            {"y": ints(1)},
+            grid=8,
+            block=block,
+        )
     assert caught.value.status is Status.TIMEOUT
     assert message in str(caught.value)
     assert "(block 3" in str(caught.value)
@@ -136,7 +141,9 @@ def test_after_a_deadlock_the_next_program_runs_as_ever(lab: Lab) -> None:
 @pytest.mark.parametrize("body", ["__trap();", "assert(y == nullptr);"])
 def test_a_trap_is_a_memory_fault_that_says_so(lab: Lab, body: str) -> None:
     code = kernel("int* y", f"if (threadIdx.x == 9 && blockIdx.x == 2) {body}")
-    with pytest.raises(DeviceFault, match=r"^kernel k: (trap|assertion failed: y == nullptr) ") as caught:
+    with pytest.raises(
+        DeviceFault, match=r"^kernel k: (trap|assertion failed: y == nullptr) "
+    ) as caught:
         lab.run(code, {"y": ints(1)}, grid=4)
     assert caught.value.status is Status.MEMORY_FAULT
     assert str(caught.value).endswith("(block 2, thread 9)")

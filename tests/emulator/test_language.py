@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.emulator.lab import Lab, ints, kernel, program
 
@@ -22,7 +23,9 @@ def test_threads_know_where_they_are_in_three_dimensions(lab: Lab) -> None:
 
 
 def test_every_thread_of_every_block_runs_once(lab: Lab) -> None:
-    code = kernel("unsigned* y", "atomicAdd(y + (blockIdx.x * blockDim.x + threadIdx.x) % 1000, 1);")
+    code = kernel(
+        "unsigned* y", "atomicAdd(y + (blockIdx.x * blockDim.x + threadIdx.x) % 1000, 1);"
+    )
     out = lab.run(code, {"y": np.zeros(1000, np.uint32)}, grid=500, block=1024)
     assert out["y"].tolist() == [512] * 1000
 
@@ -30,7 +33,9 @@ def test_every_thread_of_every_block_runs_once(lab: Lab) -> None:
 def test_templates_lambdas_operators_and_constants_mean_what_they_mean(lab: Lab) -> None:
     x = np.arange(3 * 64, dtype=np.int32)
     args = {"y": ints(12), "x": x, "scale": -4, "count": 9}
-    out = lab.run(program("language.cu"), args, name="language", grid=3, block=64)["y"].reshape(3, 4)
+    out = lab.run(program("language.cu"), args, name="language", grid=3, block=64)["y"].reshape(
+        3, 4
+    )
     sums = x.reshape(3, 64).sum(axis=1)
     assert out[:, 0].tolist() == (sums + 1).tolist()
     assert out[:, 1].tolist() == (sums // 2 + 101).tolist()
@@ -80,7 +85,12 @@ def test_alignment_may_be_asked_for_anywhere_in_a_shared_declaration(lab: Lab) -
     assert lab.run(kernel("int* y", body), {"y": ints(1)}, block=1)["y"].tolist() == [1]
 
 
-def test_what_a_program_prints_is_discarded(lab: Lab, capfd) -> None:
+def test_what_a_program_prints_is_discarded(lab: Lab, capfd: pytest.CaptureFixture[str]) -> None:
     code = kernel("int* y", 'printf("%d\\n", y[0]); assert(y[0] == -1); y[0] = 3;')
     assert lab.run(code, {"y": ints(1)}, block=1)["y"].tolist() == [3]
     assert capfd.readouterr().out == ""
+
+
+def test_the_clock_of_a_thread_goes_forward(lab: Lab) -> None:
+    body = "long long t = clock64(); y[0] = y[1] / 3; y[2] = clock64() >= t && clock() != 0;"
+    assert lab.run(kernel("int* y", body), {"y": ints(3)}, block=1)["y"][2] == 1

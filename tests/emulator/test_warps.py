@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from suite.harness.emulator.device import EmulatorDevice
 from tests.emulator.lab import Lab, floats, ints, kernel, program
 
 LANE = np.arange(32)
@@ -12,7 +13,7 @@ FULL = 0xFFFFFFFF
 
 
 @pytest.fixture(scope="module")
-def shuffled(device) -> dict[str, np.ndarray]:
+def shuffled(device: EmulatorDevice) -> dict[str, np.ndarray]:
     args = {"out": ints(8 * 32), "wide": np.zeros(32), "big": np.zeros(32, np.int64)}
     return Lab(device).run(program("collectives.cu"), args, name="shuffles")
 
@@ -30,11 +31,13 @@ def shuffled(device) -> dict[str, np.ndarray]:
         pytest.param(7, 31 - LANE, id="a lane of each one's own choice"),
     ],
 )
-def test_a_shuffle_reads_the_lane_that_cuda_says(shuffled, row, source) -> None:
+def test_a_shuffle_reads_the_lane_that_cuda_says(
+    shuffled: dict[str, np.ndarray], row: int, source: np.ndarray
+) -> None:
     assert shuffled["out"].reshape(8, 32)[row].tolist() == (source * 10).tolist()
 
 
-def test_shuffles_move_eight_bytes(shuffled) -> None:
+def test_shuffles_move_eight_bytes(shuffled: dict[str, np.ndarray]) -> None:
     assert shuffled["wide"].tolist() == [*(LANE[1:] + 0.5), 31.5]
     assert shuffled["big"].tolist() == [2**40, *(2**40 + LANE[:-1])]
 
@@ -66,13 +69,17 @@ def test_halves_of_a_warp_meet_under_masks_of_their_own(lab: Lab) -> None:
 
 
 def test_activemask_names_the_lanes_that_take_the_same_branch(lab: Lab) -> None:
-    out = lab.run(program("collectives.cu"), {"out": np.zeros(32, np.uint32)}, name="converged")["out"]
+    out = lab.run(program("collectives.cu"), {"out": np.zeros(32, np.uint32)}, name="converged")[
+        "out"
+    ]
     assert out[:24].tolist() == [0x555555, 0xAAAAAA] * 12
     assert out[24:].tolist() == [0] * 8
 
 
 def test_lanes_that_left_or_never_were_are_not_waited_for(lab: Lab) -> None:
-    code = kernel("int* y", "if (threadIdx.x >= 20) return; y[threadIdx.x] = __ballot_sync(-1u, 1);")
+    code = kernel(
+        "int* y", "if (threadIdx.x >= 20) return; y[threadIdx.x] = __ballot_sync(-1u, 1);"
+    )
     assert lab.run(code, {"y": ints(32)}, block=24)["y"].tolist() == [0xFFFFF] * 20 + [-1] * 12
 
 

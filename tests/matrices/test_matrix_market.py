@@ -56,9 +56,10 @@ def test_file_that_lists_both_triangles_is_refused(symmetry):
 
 def test_both_triangles_are_noticed_across_blocks(monkeypatch):
     monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
-    text = "%%MatrixMarket matrix coordinate real symmetric\n99 99 40\n"
-    text += "".join(f"{i} 1 1.0\n" for i in range(2, 41)) + "1 2 1.0\n"
-    assert "line 42" in refusal(text)
+    entries = ["2 1 1.0\n", *(f"{i} {i} 1.0\n" for i in range(1, 40)), "1 2 1.0\n"]
+    for order in (entries, entries[::-1]):
+        text = "%%MatrixMarket matrix coordinate real symmetric\n99 99 41\n" + "".join(order)
+        assert "line 43" in refusal(text)
 
 
 def test_skew_symmetric_array_is_expanded_with_the_opposite_sign():
@@ -87,6 +88,11 @@ def test_array_layout_goes_by_columns_and_drops_zeros():
 def test_symmetric_array_lists_the_lower_triangle_by_columns():
     text = "%%MatrixMarket matrix array real symmetric\n3 3\n1\n2\n3\n4\n5\n6\n"
     np.testing.assert_array_equal(load(text), [[1, 2, 3], [2, 4, 5], [3, 5, 6]])
+
+
+def test_array_values_may_have_plus_signs():
+    text = "%%MatrixMarket matrix array real general\n2 1\n+1\n +2e+1\n"
+    np.testing.assert_array_equal(load(text), [[1], [20]])
 
 
 def test_pattern_entries_are_ones():
@@ -232,7 +238,9 @@ def test_number_is_read_exactly(field, value, exact):
     assert csr(text).data[0] == exact
 
 
-@pytest.mark.parametrize("entry", ["0 1 1", "3 1 1", "1 0 1", "1 9 1", f"{2**40} 1 1", "-1 1 1", "1.0 1 1"])
+@pytest.mark.parametrize(
+    "entry", ["0 1 1", "3 1 1", "1 0 1", "1 9 1", f"{2**40} 1 1", "-1 1 1", "1.0 1 1"]
+)
 def test_index_outside_the_matrix_is_refused_with_its_line(entry):
     assert "line 4" in refusal(f"{REAL}2 2 2\n1 1 1\n{entry}\n")
 
@@ -302,6 +310,13 @@ def test_endless_comments_are_refused(monkeypatch):
     monkeypatch.setattr(lines, "BLOCK_BYTES", 100)
     assert "comments" in refusal(REAL + "% nothing\n" * 300)
     assert "far longer" in refusal(REAL + "1 1 0\n" + "% nothing\n" * 300)
+
+
+@pytest.mark.parametrize("block", range(80, 100))
+def test_line_numbers_count_crlf_once_wherever_a_block_ends(block, monkeypatch):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+    text = f"{REAL}1 1 100\n% words\n" + "1 1 1\n" * 60 + "1 x 1\n"
+    assert "line 64" in refusal(text.replace("\n", "\r\n"))
 
 
 def test_line_numbers_hold_beyond_the_first_block(monkeypatch):

@@ -245,7 +245,7 @@ def test_workers_share_one_campaign(run, suite_dir):
 
 
 def test_a_worker_that_dies_leaves_a_row_for_what_it_was_measuring(run, suite_dir):
-    result = run("good,dies,slow", "-n2", "--suite-matrices=one.mtx", subprocess=True)
+    result = run("good,dies,slow", "-n1", "--suite-matrices=one.mtx", subprocess=True)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert [(row.author, row.status) for row in rows(suite_dir).rows] == [
         ("good", "ok"),
@@ -254,18 +254,15 @@ def test_a_worker_that_dies_leaves_a_row_for_what_it_was_measuring(run, suite_di
     ]
 
 
-def test_a_full_disk_ends_the_run_with_one_line(run, suite_dir):
-    hook = "\nimport pytest\nfrom pathlib import Path\n\n@pytest.hookimpl(tryfirst=True)\n" + (
-        "def pytest_runtest_setup(item):\n"
-        "    (folder,) = Path('.suite').iterdir()\n"
-        "    rows = folder / 'rows-main.jsonl'\n"
-        "    rows.is_symlink() or rows.symlink_to('/dev/full')\n"
-    )
+def test_a_full_disk_ends_the_run_with_one_line_and_keeps_the_rows_before(run, suite_dir):
+    limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"  # bytes in one file
+    hook = f"\ndef pytest_runtest_setup(item):\n    import resource\n    {limit}"
     with (suite_dir.path / "conftest.py").open("a") as file:
         file.write(hook)
-    result = run("good")
+    result = run("good,slow", subprocess=True)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*No space left on device; free space*"])
+    result.stdout.fnmatch_lines(["*File too large; free space or give another folder*"])
+    assert [row.ok for row in rows(suite_dir).rows] == [True, False, False, False]
 
 
 def test_the_journal_says_who_measured_what_with_what(run, suite_dir):

@@ -27,12 +27,15 @@ _HERE = Path(__file__).parent
 _NATIVE = _HERE / "native"
 _CUDA = _HERE / "cuda"
 _RUNTIME_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w")
+_LINKED = ("runtime.hpp", "shared.cpp", "stub.cpp")  # what of it a program's object depends on
+_RUNTIME_UNITS = ("scheduler", "launch", "memory", "faults")
 # Programs see no compiler macros and no library; a misaligned access traps, as on the GPU.
 _PROGRAM_FLAGS = (
     *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w", "-undef", "-nostdinc"),
     *("-fno-exceptions", "-fno-rtti", "-fno-stack-protector", "-fno-asynchronous-unwind-tables"),
     *("-fno-strict-aliasing", "-fwrapv", "-fno-finite-loops", "-fno-math-errno"),
     *("-fno-extern-tls-init", "-fno-gnu-unique", "-fmax-errors=1", "-fno-diagnostics-show-caret"),
+    "-ftrack-macro-expansion=0",  # errors at the program's own lines
     *("-fsanitize=alignment", "-fsanitize-undefined-trap-on-error"),
 )
 
@@ -104,7 +107,7 @@ class Builder:
         Raises:
             EmulatorUnavailable: It cannot be built here.
         """
-        units = [str(p) for p in sorted(_NATIVE.glob("*.cpp")) if p.name != "shared.cpp"]
+        units = [str(_NATIVE / f"{unit}.cpp") for unit in _RUNTIME_UNITS]
         flags = [*_RUNTIME_FLAGS, *self.options, "-shared", "-pthread"]
         target = self._target("runtime", [self._native_text, *flags], ".so")
         flags.append(f"-Wl,-soname,{target.name}")
@@ -141,7 +144,7 @@ class Builder:
             names = [f"-Wl,--defsym={name}=emu_shared_dynamic" for name in dynamic]
             start, end = self._shared_objects
             link = ["-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-Bsymbolic", *names]
-            libraries = [str(self.runtime), "-lm", "-lc", "-lgcc"]
+            libraries = [str(self.runtime), "-lm", str(self._stub), "-lgcc"]
             self._compile([*link, str(start), str(obj), str(end), *libraries, "-o", out])
 
     @cached_property
@@ -159,12 +162,20 @@ class Builder:
         )
 
     @cached_property
+    def _stub(self) -> Path:
+        """What programs see of the C library."""
+        flags = [*_RUNTIME_FLAGS, "-fno-builtin", "-nostdlib", "-shared", "-Wl,-soname,libc.so.6"]
+        arguments = [*flags, str(_NATIVE / "stub.cpp")]
+        target = self._target("stub", [self._native_text, *flags], ".so")
+        return self._make(target, lambda out: self._build_native([*arguments, "-o", out]))
+
+    @cached_property
     def _native_text(self) -> str:
         return "".join(p.read_text("utf-8") for p in sorted(_NATIVE.iterdir()) if p.is_file())
 
     @cached_property
     def _cuda_text(self) -> str:
-        headers = [*sorted(_CUDA.glob("*.hpp")), _NATIVE / "runtime.hpp", _NATIVE / "shared.cpp"]
+        headers = [*sorted(_CUDA.glob("*.hpp")), *(_NATIVE / n for n in _LINKED)]
         return "".join(p.read_text("utf-8") for p in headers)
 
     def _target(self, kind: str, ingredients: Sequence[str], ending: str) -> Path:

@@ -1,11 +1,16 @@
-// The environment that CUDA gives a program, for a C++ compiler. Included before the program, which sees
-// no other header and none of the host compiler's predefined macros, as under NVRTC.
+// The environment that CUDA gives a program, for a C++ compiler. Included before the program, which
+// sees no other header and none of the host compiler's predefined macros, as under NVRTC.
 //
-// Not emulated, hence an error that says so: inline PTX, device-side malloc, half precision, SIMD video
-// instructions, directed rounding, clusters, asynchronous copies, textures.
+// Not emulated, hence an error that says so: inline PTX, device-side malloc, half precision, SIMD
+// video instructions, directed rounding, clusters, asynchronous copies, textures.
 #pragma once
 
 #include "../native/runtime.hpp"
+#include "intrinsics.hpp"
+#include "mathematics.hpp"
+#include "memory.hpp"
+#include "vectors.hpp"
+#include "warp.hpp"
 
 typedef decltype(sizeof 0) size_t;
 typedef decltype((char*)0 - (char*)0) ptrdiff_t;
@@ -20,11 +25,11 @@ void* memmove(void*, const void*, size_t) noexcept;
 namespace emu {
 template <size_t bytes>
 constexpr size_t alignment() {
-    return bytes;
+  return bytes;
 }
 template <class T>
 constexpr size_t alignment() {
-    return alignof(T);
+  return alignof(T);
 }
 }  // namespace emu
 
@@ -53,27 +58,17 @@ constexpr size_t alignment() {
 
 #define warpSize 32
 
-#include "vectors.hpp"
-
-#include "intrinsics.hpp"
-
-#include "mathematics.hpp"
-
-#include "memory.hpp"
-
-#include "warp.hpp"
-
 inline void __trap() { emu_trap("trap"); }
 inline void __brkpt() {}
 inline void __nanosleep(unsigned) { emu_yield(); }
-inline long long clock64() { return (long long)__builtin_ia32_rdtsc(); }
+inline long long clock64() { return (long long)emu_clock(); }
 inline clock_t clock() { return (clock_t)clock64(); }
 inline unsigned long long __globaltimer() { return (unsigned long long)clock64(); }
 
 // What a program prints is discarded.
 template <class... Arguments>
 inline int printf(const char*, Arguments...) {
-    return 0;
+  return 0;
 }
 
 namespace emu {
@@ -84,41 +79,41 @@ template <int N, int... I>
 struct Count : Count<N - 1, N - 1, I...> {};
 template <int... I>
 struct Count<0, I...> {
-    typedef Positions<I...> type;
+  typedef Positions<I...> type;
 };
 
 template <class T>
 inline T argument(const word* from) {
-    static_assert(sizeof(T) <= sizeof(word), "a kernel parameter is a pointer or a number");
-    T value;
-    __builtin_memcpy(&value, from, sizeof value);
-    return value;
+  static_assert(sizeof(T) <= sizeof(word), "a kernel parameter is a pointer or a number");
+  T value;
+  __builtin_memcpy(&value, from, sizeof value);
+  return value;
 }
 
 template <class... A, int... I>
 inline void call(void (*kernel)(A...), const word* arguments, Positions<I...>) {
-    kernel(argument<A>(arguments + I)...);
+  kernel(argument<A>(arguments + I)...);
 }
 
 template <class... A>
 constexpr int arity(void (*)(A...)) {
-    return sizeof...(A);
+  return sizeof...(A);
 }
 
 template <class... A>
 inline void call(void (*kernel)(A...), const word* arguments) {
-    call(kernel, arguments, typename Count<sizeof...(A)>::type());
+  call(kernel, arguments, typename Count<sizeof...(A)>::type());
 }
 
 }  // namespace emu
 
 // The entry through which the scheduler runs one thread of a kernel.
-#define EMU_ENTRY(kernel, count)                                                               \
-    static_assert(emu::arity(&kernel) == count, "launched with " #count " arguments");         \
-    extern "C" __attribute__((visibility("default"))) void emu_entry_##kernel(                 \
-        const emu::word* arguments) {                                                          \
-        emu::call(&kernel, arguments);                                                         \
-    }
+#define EMU_ENTRY(kernel, count)                                                     \
+  static_assert(emu::arity(&kernel) == count, "launched with " #count " arguments"); \
+  extern "C" __attribute__((visibility("default"))) void emu_entry_##kernel(         \
+      const emu::word* arguments) {                                                  \
+    emu::call(&kernel, arguments);                                                   \
+  }
 
 #define asm inline_PTX_is_not_emulated
 #define __asm__ inline_PTX_is_not_emulated

@@ -1,15 +1,15 @@
-// Functions of real numbers. The approximate intrinsics are computed exactly here: a program that is only
-// right with less error than the GPU makes is the GPU's to find.
+// Functions of real numbers. The approximate intrinsics are computed exactly here: a program that
+// is only right with less error than the GPU makes is the GPU's to find.
 #pragma once
 
-#define EMU_UNARY(name)                                                  \
-    inline float name##f(float x) { return __builtin_##name##f(x); }     \
-    inline double name(double x) { return __builtin_##name(x); }         \
-    inline float name(float x) { return __builtin_##name##f(x); }
-#define EMU_BINARY(name)                                                                 \
-    inline float name##f(float x, float y) { return __builtin_##name##f(x, y); }         \
-    inline double name(double x, double y) { return __builtin_##name(x, y); }            \
-    inline float name(float x, float y) { return __builtin_##name##f(x, y); }
+#define EMU_UNARY(name)                                            \
+  inline float name##f(float x) { return __builtin_##name##f(x); } \
+  inline double name(double x) { return __builtin_##name(x); }     \
+  inline float name(float x) { return __builtin_##name##f(x); }
+#define EMU_BINARY(name)                                                       \
+  inline float name##f(float x, float y) { return __builtin_##name##f(x, y); } \
+  inline double name(double x, double y) { return __builtin_##name(x, y); }    \
+  inline float name(float x, float y) { return __builtin_##name##f(x, y); }
 
 EMU_UNARY(sqrt)
 EMU_UNARY(cbrt)
@@ -71,9 +71,9 @@ inline long lround(double x) { return __builtin_lround(x); }
 inline long long llrintf(float x) { return __builtin_llrintf(x); }
 inline long long llrint(double x) { return __builtin_llrint(x); }
 
-#define EMU_CLASSIFY(f)                                       \
-    inline bool f(float x) { return __builtin_##f(x) != 0; }  \
-    inline bool f(double x) { return __builtin_##f(x) != 0; }
+#define EMU_CLASSIFY(f)                                    \
+  inline bool f(float x) { return __builtin_##f(x) != 0; } \
+  inline bool f(double x) { return __builtin_##f(x) != 0; }
 EMU_CLASSIFY(isnan)
 EMU_CLASSIFY(isinf)
 EMU_CLASSIFY(isfinite)
@@ -87,9 +87,9 @@ inline double abs(double x) { return __builtin_fabs(x); }
 inline long labs(long x) { return abs(x); }
 inline long long llabs(long long x) { return abs(x); }
 
-#define EMU_EXTREMA(R, A, B)                                        \
-    inline R min(A a, B b) { return (R)a < (R)b ? (R)a : (R)b; }    \
-    inline R max(A a, B b) { return (R)a > (R)b ? (R)a : (R)b; }
+#define EMU_EXTREMA(R, A, B)                                   \
+  inline R min(A a, B b) { return (R)a < (R)b ? (R)a : (R)b; } \
+  inline R max(A a, B b) { return (R)a > (R)b ? (R)a : (R)b; }
 EMU_EXTREMA(int, int, int)
 EMU_EXTREMA(unsigned, unsigned, unsigned)
 EMU_EXTREMA(unsigned, int, unsigned)
@@ -104,9 +104,9 @@ EMU_EXTREMA(unsigned long long, long long, unsigned long long)
 EMU_EXTREMA(unsigned long long, unsigned long long, long long)
 
 // A NaN loses against a number.
-#define EMU_REAL_EXTREMA(R, A, B, f)                               \
-    inline R min(A a, B b) { return __builtin_fmin##f(a, b); }     \
-    inline R max(A a, B b) { return __builtin_fmax##f(a, b); }
+#define EMU_REAL_EXTREMA(R, A, B, f)                         \
+  inline R min(A a, B b) { return __builtin_fmin##f(a, b); } \
+  inline R max(A a, B b) { return __builtin_fmax##f(a, b); }
 EMU_REAL_EXTREMA(float, float, float, f)
 EMU_REAL_EXTREMA(double, double, double, )
 EMU_REAL_EXTREMA(double, float, double, )

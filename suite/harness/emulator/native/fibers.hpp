@@ -1,7 +1,7 @@
 // A fiber's saved state and the stacks that fibers run on.
 //
-// On x86-64 a switch saves the callee-saved registers and nothing else (a kernel does not change the
-// rounding mode); elsewhere, or with EMU_PORTABLE, ucontext does the same, slower.
+// On x86-64 a switch saves the callee-saved registers and nothing else (a kernel does not change
+// the rounding mode); elsewhere, or with EMU_PORTABLE, ucontext does the same, slower.
 #pragma once
 
 #include <stddef.h>
@@ -21,15 +21,15 @@ namespace emu {
 #ifdef EMU_PORTABLE
 
 struct Context {
-    ucontext_t state;
-    // `top` is a multiple of 16, `bottom` the lowest usable byte.
-    void prepare(char* bottom, char* top, void (*entry)()) {
-        getcontext(&state);
-        state.uc_stack.ss_sp = bottom;
-        state.uc_stack.ss_size = static_cast<size_t>(top - bottom);
-        state.uc_link = nullptr;
-        makecontext(&state, entry, 0);
-    }
+  ucontext_t state;
+  // `top` is a multiple of 16, `bottom` the lowest usable byte.
+  void prepare(char* bottom, char* top, void (*entry)()) {
+    getcontext(&state);
+    state.uc_stack.ss_sp = bottom;
+    state.uc_stack.ss_size = static_cast<size_t>(top - bottom);
+    state.uc_link = nullptr;
+    makecontext(&state, entry, 0);
+  }
 };
 inline void swap(Context& from, Context& to) { swapcontext(&from.state, &to.state); }
 
@@ -38,14 +38,14 @@ inline void swap(Context& from, Context& to) { swapcontext(&from.state, &to.stat
 extern "C" void emu_switch(void** save, void* load) __attribute__((visibility("hidden")));
 
 struct Context {
-    void* sp;
-    void prepare(char*, char* top, void (*entry)()) {
-        void** frame = reinterpret_cast<void**>(top);
-        *--frame = nullptr;  // entry's return address; entry starts as if it had been called
-        *--frame = reinterpret_cast<void*>(entry);
-        frame -= 6;  // callee-saved registers, any value
-        sp = frame;
-    }
+  void* sp;
+  void prepare(char*, char* top, void (*entry)()) {
+    void** frame = reinterpret_cast<void**>(top);
+    *--frame = nullptr;  // entry's return address; entry starts as if it had been called
+    *--frame = reinterpret_cast<void*>(entry);
+    frame -= 6;  // callee-saved registers, any value
+    sp = frame;
+  }
 };
 inline void swap(Context& from, Context& to) { emu_switch(&from.sp, to.sp); }
 
@@ -53,58 +53,60 @@ inline void swap(Context& from, Context& to) { emu_switch(&from.sp, to.sp); }
 
 constexpr unsigned MAX_THREADS = 1024;
 
-// Stacks of one host thread: slots of one mapping, each above a guard page. Usable memory appears when
-// a slot is first taken.
+// Stacks of one host thread: slots of one mapping, each above a guard page. Usable memory appears
+// when a slot is first taken.
 class Stacks {
-  public:
-    static constexpr size_t USABLE = 256 << 10;
+ public:
+  static constexpr size_t USABLE = 256 << 10;
 
-    bool ready() const { return base_ != nullptr; }
+  bool ready() const { return base_ != nullptr; }
 
-    bool reserve() {
-        page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-        void* at = mmap(nullptr, MAX_THREADS * pitch(), PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (at == MAP_FAILED) return false;
-        base_ = static_cast<char*>(at);
-        reset();
-        return true;
-    }
+  bool reserve() {
+    page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    void* at = mmap(nullptr, MAX_THREADS * pitch(), PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return false;
+    base_ = static_cast<char*>(at);
+    reset();
+    return true;
+  }
 
-    void reset() {
-        free_ = 0;
-        for (unsigned slot = MAX_THREADS; slot-- > 0;) list_[free_++] = static_cast<unsigned short>(slot);
-    }
+  void reset() {
+    free_ = 0;
+    for (unsigned slot = MAX_THREADS; slot-- > 0;)
+      list_[free_++] = static_cast<unsigned short>(slot);
+  }
 
-    // A free slot; there are as many as threads in a block. Fails only when memory runs out.
-    bool take(unsigned& slot) {
-        slot = list_[--free_];
-        if (slot < opened_) return true;
-        if (mprotect(bottom(slot), USABLE, PROT_READ | PROT_WRITE) != 0) return false;
-        opened_ = slot + 1;
-        return true;
-    }
+  // A free slot; there are as many as threads in a block. Fails only when memory runs out.
+  bool take(unsigned& slot) {
+    slot = list_[--free_];
+    if (slot < opened_) return true;
+    if (mprotect(bottom(slot), USABLE, PROT_READ | PROT_WRITE) != 0) return false;
+    opened_ = slot + 1;
+    return true;
+  }
 
-    void give(unsigned slot) { list_[free_++] = static_cast<unsigned short>(slot); }
+  void give(unsigned slot) { list_[free_++] = static_cast<unsigned short>(slot); }
 
-    char* bottom(unsigned slot) const { return base_ + slot * pitch() + page_; }
+  char* bottom(unsigned slot) const { return base_ + slot * pitch() + page_; }
 
-    // Slots start at different cache sets; at equal page offsets 32 stacks would share a few lines.
-    char* top(unsigned slot) const { return bottom(slot) + USABLE - slot % 20 * 192; }
+  // Slots start at different cache sets; at equal page offsets 32 stacks would share a few lines.
+  char* top(unsigned slot) const { return bottom(slot) + USABLE - slot % 20 * 192; }
 
-    bool guards(const char* address) const {
-        if (base_ == nullptr || address < base_ || address >= base_ + MAX_THREADS * pitch()) return false;
-        return static_cast<size_t>(address - base_) % pitch() < page_;
-    }
+  bool guards(const char* address) const {
+    if (base_ == nullptr || address < base_ || address >= base_ + MAX_THREADS * pitch())
+      return false;
+    return static_cast<size_t>(address - base_) % pitch() < page_;
+  }
 
-  private:
-    size_t pitch() const { return USABLE + page_; }
+ private:
+  size_t pitch() const { return USABLE + page_; }
 
-    char* base_ = nullptr;
-    size_t page_ = 0;
-    unsigned free_ = 0;
-    unsigned opened_ = 0;  // slots below are usable; the list hands them out in ascending order
-    unsigned short list_[MAX_THREADS];
+  char* base_ = nullptr;
+  size_t page_ = 0;
+  unsigned free_ = 0;
+  unsigned opened_ = 0;  // slots below are usable; the list hands them out in ascending order
+  unsigned short list_[MAX_THREADS];
 };
 
 }  // namespace emu

@@ -5,7 +5,8 @@
 
 namespace emu {
 
-// Appends where `address` lies relative to the buffer whose surroundings hold it; false if none does.
+// Appends where `address` lies relative to the buffer whose surroundings hold it; false if none
+// does.
 bool describe(const char* address, Line& line);
 
 // Appends which buffer was written outside its bytes, and repairs it; false if none was.

@@ -3,7 +3,7 @@
 #pragma once
 
 struct uint3 {
-    unsigned x, y, z;
+  unsigned x, y, z;
 };
 
 // The host thread that runs a block sets these whenever it takes up another fiber.
@@ -30,14 +30,14 @@ enum Reduction : unsigned { ADD, MIN_SIGNED, MAX_SIGNED, MIN_UNSIGNED, MAX_UNSIG
 typedef void (*Kernel)(const word* arguments);
 
 struct Launch {
-    const char* name;
-    Kernel kernel;
-    const word* arguments;
-    unsigned grid[3];
-    unsigned block[3];
-    unsigned shared_bytes;          // dynamic
-    unsigned workers;               // host threads, at most
-    void (*shared)(char** bounds);  // start of the block's shared memory, start of its dynamic part
+  const char* name;
+  Kernel kernel;
+  const word* arguments;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;          // dynamic
+  unsigned workers;               // host threads, at most
+  void (*shared)(char** bounds);  // start of the block's shared memory, start of its dynamic part
 };
 
 enum Outcome : int { DONE = 0, DEADLOCK = 1, TRAP = 2, NO_MEMORY = 3 };
@@ -56,6 +56,7 @@ emu::word emu_barrier(unsigned predicate);
 // Lanes that reached this call together.
 unsigned emu_activemask();
 void emu_yield();
+emu::word emu_clock();  // nanoseconds
 [[noreturn]] void emu_trap(const char* what);
 }
 #pragma GCC visibility pop

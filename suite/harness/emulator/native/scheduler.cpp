@@ -1,9 +1,13 @@
 // Threads of a block as fibers of one host thread.
 //
-// A fiber takes up one thread after another on the same stack, for as long as they do not wait: such a
-// thread costs a call. A thread that waits keeps its stack and switches straight to the next one that
-// can run. Which can is held in bit masks, one per warp and one over the warps.
+// A fiber takes up one thread after another on the same stack, for as long as they do not wait:
+// such a thread costs a call. A thread that waits keeps its stack and switches straight to the next
+// one that can run. Which can is held in bit masks, one per warp and one over the warps.
 #include "scheduler.hpp"
+
+#include <time.h>
+
+#include "collectives.hpp"
 
 #ifndef EMU_PORTABLE
 // void emu_switch(void** save, void* load). The indirect jump predicts better than a return would.
@@ -50,280 +54,218 @@ Worker* current_worker() { return self; }
 
 namespace {
 
-constexpr word UNDEFINED = ~word{0};  // read from a lane that took no part: NaN as a float
-
-const char* const FAMILY[FAMILIES] = {"__syncwarp",  "a shuffle",     "a vote",
+const char* const FAMILY[FAMILIES] = {"__syncwarp",  "a shuffle",   "a vote",
                                       "__match_any", "__match_all", "a warp reduction"};
 
 word key_of(unsigned family, unsigned mask) { return word{mask} << 8 | family; }
 
 [[noreturn]] void leave(Worker& w) {
-    Context unused;
-    swap(unused, w.home);
-    __builtin_unreachable();
+  Context unused;
+  swap(unused, w.home);
+  __builtin_unreachable();
 }
 
 [[noreturn]] void abandon(Worker& w, int outcome) {
-    w.outcome = outcome;
-    leave(w);
+  w.outcome = outcome;
+  leave(w);
 }
 
 [[noreturn]] void deadlock(Worker& w) {
-    unsigned at_barrier = 0, in_collective = 0;
-    const Warp* stuck = nullptr;
-    for (unsigned i = 0; i < w.warps; ++i) {
-        const Warp& p = w.warp_state[i];
-        at_barrier += static_cast<unsigned>(__builtin_popcount(p.barrier));
-        in_collective += static_cast<unsigned>(__builtin_popcount(p.waiting));
-        if (stuck == nullptr && p.waiting != 0) stuck = &p;
-    }
-    Line& line = w.message;
-    line << "deadlock: kernel " << w.launch->name << " ";
-    append_place(line, false);
-    line << ": ";
-    if (at_barrier != 0) line << at_barrier << " threads wait at __syncthreads";
-    if (stuck != nullptr) {
-        const word key = stuck->key[__builtin_ctz(stuck->waiting)];
-        line << (at_barrier != 0 ? " and " : "") << in_collective << " in warp collectives, the first in "
-             << FAMILY[key & 0xFF] << " with mask ";
-        line.hex(key >> 8);
-    }
-    line << " that the rest never reaches";
-    abandon(w, DEADLOCK);
+  unsigned at_barrier = 0, in_collective = 0;
+  const Warp* stuck = nullptr;
+  for (unsigned i = 0; i < w.warps; ++i) {
+    const Warp& p = w.warp_state[i];
+    at_barrier += static_cast<unsigned>(__builtin_popcount(p.barrier));
+    in_collective += static_cast<unsigned>(__builtin_popcount(p.waiting));
+    if (stuck == nullptr && p.waiting != 0) stuck = &p;
+  }
+  Line& line = w.message;
+  line << "deadlock: kernel " << w.launch->name << " ";
+  append_place(line, false);
+  line << ": ";
+  if (at_barrier != 0) line << at_barrier << " threads wait at __syncthreads";
+  if (stuck != nullptr) {
+    const word key = stuck->key[__builtin_ctz(stuck->waiting)];
+    line << (at_barrier != 0 ? " and " : "") << in_collective
+         << " in warp collectives, the first in " << FAMILY[key & 0xFF] << " with mask ";
+    line.hex(key >> 8);
+  }
+  line << " that the rest never reaches";
+  abandon(w, DEADLOCK);
 }
 
 void release(Worker& w, Warp& p, unsigned lanes) {
-    p.ready |= lanes;
-    w.ready_warps |= 1u << (&p - w.warp_state);
-}
-
-word combine(unsigned reduction, word a, word b) {
-    const auto x = static_cast<unsigned>(a), y = static_cast<unsigned>(b);
-    const auto sx = static_cast<int>(x), sy = static_cast<int>(y);
-    switch (reduction) {
-        case ADD: return x + y;
-        case MIN_SIGNED: return sx < sy ? x : y;
-        case MAX_SIGNED: return sx > sy ? x : y;
-        case MIN_UNSIGNED: return x < y ? x : y;
-        case MAX_UNSIGNED: return x > y ? x : y;
-        case AND: return x & y;
-        case OR: return x | y;
-        default: return x ^ y;
-    }
-}
-
-template <class F>
-void each(unsigned lanes, F f) {
-    for (; lanes != 0; lanes &= lanes - 1) f(static_cast<unsigned>(__builtin_ctz(lanes)));
-}
-
-// Results of a collective in which exactly `lanes` take part.
-void complete(Warp& p, unsigned family, unsigned lanes) {
-    const auto first = static_cast<unsigned>(__builtin_ctz(lanes));
-    switch (family) {
-        case SHUFFLE:
-            each(lanes, [&](unsigned l) {
-                const unsigned from = p.source[l];
-                p.result[l] = lanes >> from & 1 ? p.value[from] : UNDEFINED;
-            });
-            break;
-        case VOTE: {
-            word votes = word{lanes} << 32;
-            each(lanes, [&](unsigned l) { votes |= word{p.value[l] != 0} << l; });
-            each(lanes, [&](unsigned l) { p.result[l] = votes; });
-            break;
-        }
-        case MATCH_ANY:
-            each(lanes, [&](unsigned l) {
-                word same = 0;
-                each(lanes, [&](unsigned other) { same |= word{p.value[other] == p.value[l]} << other; });
-                p.result[l] = same;
-            });
-            break;
-        case MATCH_ALL: {
-            bool all = true;
-            each(lanes, [&](unsigned l) { all &= p.value[l] == p.value[first]; });
-            each(lanes, [&](unsigned l) { p.result[l] = all ? lanes : 0; });
-            break;
-        }
-        case REDUCE: {
-            word total = p.value[first];
-            each(lanes & (lanes - 1),
-                 [&](unsigned l) { total = combine(p.source[first], total, p.value[l]); });
-            each(lanes, [&](unsigned l) { p.result[l] = total; });
-            break;
-        }
-        default: break;
-    }
+  p.ready |= lanes;
+  w.ready_warps |= 1u << (&p - w.warp_state);
 }
 
 // Completes the collective that `lane` waits in, if all its live lanes have come.
 bool try_complete(Worker& w, Warp& p, unsigned lane) {
-    const word key = p.key[lane];
-    const unsigned lanes = static_cast<unsigned>(key >> 8) & p.live;
-    if ((lanes & ~p.waiting) != 0) return false;
-    bool same = true;
-    each(lanes, [&](unsigned l) { same &= p.key[l] == key; });
-    if (!same) return false;
-    complete(p, static_cast<unsigned>(key & 0xFF), lanes);
-    p.waiting &= ~lanes;
-    release(w, p, lanes);
-    return true;
+  const word key = p.key[lane];
+  const unsigned lanes = static_cast<unsigned>(key >> 8) & p.live;
+  if ((lanes & ~p.waiting) != 0) return false;
+  bool same = true;
+  each(lanes, [&](unsigned l) { same &= p.key[l] == key; });
+  if (!same) return false;
+  complete(p, static_cast<unsigned>(key & 0xFF), lanes);
+  p.waiting &= ~lanes;
+  release(w, p, lanes);
+  return true;
 }
 
 void open_barrier(Worker& w) {
-    w.barrier_result = word{w.arrived} << 32 | w.truths;
-    w.arrived = w.truths = 0;
-    for (unsigned i = 0; i < w.warps; ++i) {
-        Warp& p = w.warp_state[i];
-        release(w, p, p.barrier);
-        p.barrier = 0;
-    }
+  w.barrier_result = word{w.arrived} << 32 | w.truths;
+  w.arrived = w.truths = 0;
+  for (unsigned i = 0; i < w.warps; ++i) {
+    Warp& p = w.warp_state[i];
+    release(w, p, p.barrier);
+    p.barrier = 0;
+  }
 }
 
-// Lanes that stand at the same __activemask while no other lane of the warp can run go on together, as
-// converged lanes do on a GPU.
+// Lanes that stand at the same __activemask while no other lane of the warp can run go on together,
+// as converged lanes do on a GPU.
 void converge(Worker& w, Warp& p) {
-    const void* site = p.site[__builtin_ctz(p.active)];
-    unsigned together = 0;
-    each(p.active, [&](unsigned l) { together |= unsigned{p.site[l] == site} << l; });
-    each(together, [&](unsigned l) { p.result[l] = together; });
-    p.active &= ~together;
-    release(w, p, together);
+  const void* site = p.site[__builtin_ctz(p.active)];
+  unsigned together = 0;
+  each(p.active, [&](unsigned l) { together |= unsigned{p.site[l] == site} << l; });
+  each(together, [&](unsigned l) { p.result[l] = together; });
+  p.active &= ~together;
+  release(w, p, together);
 }
 
 // Chooses the thread to run next; false when none can.
 bool pick(Worker& w) {
-    for (;;) {
-        Warp& p = w.warp_state[w.warp];
-        if (p.ready != 0) {
-            w.lane = static_cast<unsigned>(__builtin_ctz(p.ready));
-            return true;
-        }
-        if (p.active != 0) {
-            converge(w, p);
-            continue;
-        }
-        w.ready_warps &= ~(1u << w.warp);
-        if (w.ready_warps == 0) return false;
-        w.warp = static_cast<unsigned>(__builtin_ctz(w.ready_warps));
+  for (;;) {
+    Warp& p = w.warp_state[w.warp];
+    if (p.ready != 0) {
+      w.lane = static_cast<unsigned>(__builtin_ctz(p.ready));
+      return true;
     }
+    if (p.active != 0) {
+      converge(w, p);
+      continue;
+    }
+    w.ready_warps &= ~(1u << w.warp);
+    if (w.ready_warps == 0) return false;
+    w.warp = static_cast<unsigned>(__builtin_ctz(w.ready_warps));
+  }
 }
 
 void retire(Worker& w) {
-    Warp& p = w.warp_state[w.warp];
-    const unsigned bit = 1u << w.lane;
-    p.live &= ~bit;
-    p.ready &= ~bit;
-    --w.live;
-    if (__builtin_expect(p.waiting != 0, 0))
-        for (unsigned tried = p.waiting; tried != 0; tried &= tried - 1) {
-            const auto lane = static_cast<unsigned>(__builtin_ctz(tried));
-            if ((p.waiting >> lane & 1) != 0) try_complete(w, p, lane);
-        }
-    if (w.arrived != 0 && w.arrived == w.live) open_barrier(w);
+  Warp& p = w.warp_state[w.warp];
+  const unsigned bit = 1u << w.lane;
+  p.live &= ~bit;
+  p.ready &= ~bit;
+  --w.live;
+  if (__builtin_expect(p.waiting != 0, 0))
+    for (unsigned tried = p.waiting; tried != 0; tried &= tried - 1) {
+      const auto lane = static_cast<unsigned>(__builtin_ctz(tried));
+      if ((p.waiting >> lane & 1) != 0) try_complete(w, p, lane);
+    }
+  if (w.arrived != 0 && w.arrived == w.live) open_barrier(w);
 }
 
 bool chosen_started(const Worker& w) { return (w.warp_state[w.warp].started >> w.lane & 1) != 0; }
 
 void fiber() {
-    Worker& w = *self;
-    const unsigned slot = w.fresh_slot;
-    for (;;) {
-        w.warp_state[w.warp].started |= 1u << w.lane;
-        threadIdx = w.index[w.warp * 32 + w.lane];
-        w.launch->kernel(w.launch->arguments);
-        retire(w);
-        if (!pick(w)) {
-            if (w.live != 0) deadlock(w);
-            w.stacks.give(slot);
-            leave(w);
-        }
-        if (!chosen_started(w)) continue;
-        w.stacks.give(slot);
-        threadIdx = w.index[w.warp * 32 + w.lane];
-        Context unused;
-        swap(unused, w.threads[w.warp * 32 + w.lane]);
+  Worker& w = *self;
+  const unsigned slot = w.fresh_slot;
+  for (;;) {
+    w.warp_state[w.warp].started |= 1u << w.lane;
+    threadIdx = w.index[w.warp * 32 + w.lane];
+    w.launch->kernel(w.launch->arguments);
+    retire(w);
+    if (!pick(w)) {
+      if (w.live != 0) deadlock(w);
+      w.stacks.give(slot);
+      leave(w);
     }
+    if (!chosen_started(w)) continue;
+    w.stacks.give(slot);
+    threadIdx = w.index[w.warp * 32 + w.lane];
+    Context unused;
+    swap(unused, w.threads[w.warp * 32 + w.lane]);
+  }
 }
 
 void start_fiber(Worker& w, Context& from) {
-    Context fresh;
-    if (!w.stacks.take(w.fresh_slot)) {
-        w.message << "no memory for the stacks of the threads of a block";
-        if (&from == &w.home) {
-            w.outcome = NO_MEMORY;
-            return;
-        }
-        abandon(w, NO_MEMORY);
+  Context fresh;
+  if (!w.stacks.take(w.fresh_slot)) {
+    w.message << "no memory for the stacks of the threads of a block";
+    if (&from == &w.home) {
+      w.outcome = NO_MEMORY;
+      return;
     }
-    fresh.prepare(w.stacks.bottom(w.fresh_slot), w.stacks.top(w.fresh_slot), fiber);
-    swap(from, fresh);
+    abandon(w, NO_MEMORY);
+  }
+  fresh.prepare(w.stacks.bottom(w.fresh_slot), w.stacks.top(w.fresh_slot), fiber);
+  swap(from, fresh);
 }
 
 // Goes on with the chosen thread; returns when the calling thread, `caller`, is chosen again.
 void resume_chosen(Worker& w, unsigned caller) {
-    const unsigned next = w.warp * 32 + w.lane;
-    if (next == caller) return;
-    if (!chosen_started(w)) return start_fiber(w, w.threads[caller]);
-    threadIdx = w.index[next];
-    swap(w.threads[caller], w.threads[next]);
+  const unsigned next = w.warp * 32 + w.lane;
+  if (next == caller) return;
+  if (!chosen_started(w)) return start_fiber(w, w.threads[caller]);
+  threadIdx = w.index[next];
+  swap(w.threads[caller], w.threads[next]);
 }
 
 // The calling thread waits; something else has said for what.
 void suspend(Worker& w) {
-    const unsigned caller = w.warp * 32 + w.lane;
-    w.warp_state[w.warp].ready &= ~(1u << w.lane);
-    if (!pick(w)) deadlock(w);
-    resume_chosen(w, caller);
+  const unsigned caller = w.warp * 32 + w.lane;
+  w.warp_state[w.warp].ready &= ~(1u << w.lane);
+  if (!pick(w)) deadlock(w);
+  resume_chosen(w, caller);
 }
 
 }  // namespace
 
 // Runs block `number`; false when it failed and the worker's outcome says how.
 bool run_block(Worker& w, unsigned long long number) {
-    const Launch& l = *w.launch;
-    blockIdx = {static_cast<unsigned>(number % l.grid[0]),
-                static_cast<unsigned>(number / l.grid[0] % l.grid[1]),
-                static_cast<unsigned>(number / l.grid[0] / l.grid[1])};
-    const unsigned threads = blockDim.x * blockDim.y * blockDim.z;
-    w.warps = (threads + 31) / 32;
-    for (unsigned i = 0; i < w.warps; ++i) {
-        Warp& p = w.warp_state[i];
-        p.live = p.ready = threads - i * 32 < 32 ? (1u << (threads - i * 32)) - 1 : ~0u;
-        p.started = p.waiting = p.barrier = p.active = 0;
-    }
-    w.ready_warps = w.warps < 32 ? (1u << w.warps) - 1 : ~0u;
-    w.live = threads;
-    w.arrived = w.truths = 0;
-    w.warp = w.lane = 0;
-    // What a program reads of shared memory before it writes it is NaN, never the last block's.
-    memset(w.shared[0], 0xFF, static_cast<size_t>(w.shared[1] - w.shared[0]) + l.shared_bytes);
-    start_fiber(w, w.home);
-    return w.outcome == DONE;
+  const Launch& l = *w.launch;
+  blockIdx = {static_cast<unsigned>(number % l.grid[0]),
+              static_cast<unsigned>(number / l.grid[0] % l.grid[1]),
+              static_cast<unsigned>(number / l.grid[0] / l.grid[1])};
+  const unsigned threads = blockDim.x * blockDim.y * blockDim.z;
+  w.warps = (threads + 31) / 32;
+  for (unsigned i = 0; i < w.warps; ++i) {
+    Warp& p = w.warp_state[i];
+    p.live = p.ready = threads - i * 32 < 32 ? (1u << (threads - i * 32)) - 1 : ~0u;
+    p.started = p.waiting = p.barrier = p.active = 0;
+  }
+  w.ready_warps = w.warps < 32 ? (1u << w.warps) - 1 : ~0u;
+  w.live = threads;
+  w.arrived = w.truths = 0;
+  w.warp = w.lane = 0;
+  // What a program reads of shared memory before it writes it is NaN, never the last block's.
+  memset(w.shared[0], 0xFF, static_cast<size_t>(w.shared[1] - w.shared[0]) + l.shared_bytes);
+  start_fiber(w, w.home);
+  return w.outcome == DONE;
 }
 
 void bind_worker(Worker* w) {
-    self = w;
-    if (w == nullptr) return;
-    const unsigned* block = w->launch->block;
-    blockDim = {block[0], block[1], block[2]};
-    gridDim = {w->launch->grid[0], w->launch->grid[1], w->launch->grid[2]};
-    for (unsigned t = 0; t < block[0] * block[1] * block[2]; ++t)
-        w->index[t] = {t % block[0], t / block[0] % block[1], t / block[0] / block[1]};
-    w->launch->shared(w->shared);
-    w->outcome = DONE;
-    w->message = Line();
+  self = w;
+  if (w == nullptr) return;
+  const unsigned* block = w->launch->block;
+  blockDim = {block[0], block[1], block[2]};
+  gridDim = {w->launch->grid[0], w->launch->grid[1], w->launch->grid[2]};
+  for (unsigned t = 0; t < block[0] * block[1] * block[2]; ++t)
+    w->index[t] = {t % block[0], t / block[0] % block[1], t / block[0] / block[1]};
+  w->launch->shared(w->shared);
+  w->outcome = DONE;
+  w->message = Line();
 }
 
 void append_place(Line& line, bool with_thread) {
-    line << "(block " << blockIdx.x;
-    if (gridDim.y * gridDim.z > 1) line << "," << blockIdx.y << "," << blockIdx.z;
-    if (with_thread) {
-        line << ", thread " << threadIdx.x;
-        if (blockDim.y * blockDim.z > 1) line << "," << threadIdx.y << "," << threadIdx.z;
-    }
-    line << ")";
+  line << "(block " << blockIdx.x;
+  if (gridDim.y * gridDim.z > 1) line << "," << blockIdx.y << "," << blockIdx.z;
+  if (with_thread) {
+    line << ", thread " << threadIdx.x;
+    if (blockDim.y * blockDim.z > 1) line << "," << threadIdx.y << "," << threadIdx.z;
+  }
+  line << ")";
 }
 
 }  // namespace emu
@@ -331,65 +273,71 @@ void append_place(Line& line, bool with_thread) {
 using namespace emu;
 
 word emu_collective(unsigned family, unsigned mask, word value, unsigned source) {
-    Worker& w = *self;
-    Warp& p = w.warp_state[w.warp];
-    const unsigned lane = w.lane;
-    if (__builtin_expect((mask >> lane & 1) == 0, 0)) {
-        w.message << "deadlock: kernel " << w.launch->name << " ";
-        append_place(w.message, true);
-        w.message << ": " << FAMILY[family] << " with mask ";
-        w.message.hex(mask) << " that does not name the calling lane";
-        abandon(w, DEADLOCK);
-    }
-    p.key[lane] = key_of(family, mask);
-    p.value[lane] = value;
-    p.source[lane] = static_cast<unsigned char>(source);
-    p.waiting |= 1u << lane;
-    if (!try_complete(w, p, lane)) suspend(w);
-    return p.result[lane];
+  Worker& w = *self;
+  Warp& p = w.warp_state[w.warp];
+  const unsigned lane = w.lane;
+  if (__builtin_expect((mask >> lane & 1) == 0, 0)) {
+    w.message << "deadlock: kernel " << w.launch->name << " ";
+    append_place(w.message, true);
+    w.message << ": " << FAMILY[family] << " with mask ";
+    w.message.hex(mask) << " that does not name the calling lane";
+    abandon(w, DEADLOCK);
+  }
+  p.key[lane] = key_of(family, mask);
+  p.value[lane] = value;
+  p.source[lane] = static_cast<unsigned char>(source);
+  p.waiting |= 1u << lane;
+  if (!try_complete(w, p, lane)) suspend(w);
+  return p.result[lane];
 }
 
 word emu_barrier(unsigned predicate) {
-    Worker& w = *self;
-    w.arrived += 1;
-    w.truths += predicate != 0;
-    w.warp_state[w.warp].barrier |= 1u << w.lane;
-    if (w.arrived == w.live)
-        open_barrier(w);
-    else
-        suspend(w);
-    return w.barrier_result;
+  Worker& w = *self;
+  w.arrived += 1;
+  w.truths += predicate != 0;
+  w.warp_state[w.warp].barrier |= 1u << w.lane;
+  if (w.arrived == w.live)
+    open_barrier(w);
+  else
+    suspend(w);
+  return w.barrier_result;
 }
 
 __attribute__((noinline)) unsigned emu_activemask() {
-    Worker& w = *self;
-    Warp& p = w.warp_state[w.warp];
-    const unsigned lane = w.lane;
-    if (p.live == 1u << lane) return p.live;
-    p.site[lane] = __builtin_return_address(0);
-    p.active |= 1u << lane;
-    suspend(w);
-    return static_cast<unsigned>(p.result[lane]);
+  Worker& w = *self;
+  Warp& p = w.warp_state[w.warp];
+  const unsigned lane = w.lane;
+  if (p.live == 1u << lane) return p.live;
+  p.site[lane] = __builtin_return_address(0);
+  p.active |= 1u << lane;
+  suspend(w);
+  return static_cast<unsigned>(p.result[lane]);
 }
 
 // Lets the other threads of the block go first: the next ready one, in a circle.
 void emu_yield() {
-    Worker& w = *self;
-    Warp& p = w.warp_state[w.warp];
-    const unsigned caller = w.warp * 32 + w.lane;
-    if (p.active != 0) converge(w, p);
-    for (unsigned step = 1; step < w.warps * 32; ++step) {
-        const unsigned next = (caller + step) % (w.warps * 32);
-        if ((w.warp_state[next / 32].ready >> next % 32 & 1) == 0) continue;
-        w.warp = next / 32;
-        w.lane = next % 32;
-        return resume_chosen(w, caller);
-    }
+  Worker& w = *self;
+  Warp& p = w.warp_state[w.warp];
+  const unsigned caller = w.warp * 32 + w.lane;
+  if (p.active != 0) converge(w, p);
+  for (unsigned step = 1; step < w.warps * 32; ++step) {
+    const unsigned next = (caller + step) % (w.warps * 32);
+    if ((w.warp_state[next / 32].ready >> next % 32 & 1) == 0) continue;
+    w.warp = next / 32;
+    w.lane = next % 32;
+    return resume_chosen(w, caller);
+  }
+}
+
+word emu_clock() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<word>(now.tv_sec) * 1000000000 + static_cast<word>(now.tv_nsec);
 }
 
 void emu_trap(const char* what) {
-    Worker& w = *self;
-    w.message << "kernel " << w.launch->name << ": " << what << " ";
-    append_place(w.message, true);
-    abandon(w, TRAP);
+  Worker& w = *self;
+  w.message << "kernel " << w.launch->name << ": " << what << " ";
+  append_place(w.message, true);
+  abandon(w, TRAP);
 }

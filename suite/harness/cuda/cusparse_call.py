@@ -1,15 +1,9 @@
-"""cuSPARSE down the same path as every program: same buffers, same checks, same clock.
-
-Two routines: ``cusparse`` is what a user gets who calls the library with its defaults; ``cusparse_best`` is
-the fastest of its algorithms, formats, dense layouts and preprocessing on the problem at hand. For the latter
-each candidate is verified and timed briefly, then the fastest few are timed in full; its hot and its cold
-figure may come from different candidates, which makes it the strictest reference.
-"""
+"""One call of cuSPARSE, prepared: descriptors, workspace, preprocessing; an ``Executable``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,25 +11,19 @@ import numpy as np
 from scipy import sparse
 
 from suite.evaluation import Status
-from suite.formats.base import Format, NotApplicableError
+from suite.formats.base import Format
 from suite.formats.bsr import Bsr
 from suite.formats.coo import Coo
 from suite.formats.csr import Csr
 from suite.formats.sell import Sell
 from suite.harness.bench import Prepared
-from suite.harness.cuda import CudaBuffer, CudaDevice
-from suite.harness.device import Buffer, Device, DeviceFault
-from suite.harness.judge import Stage, Verdict, judge
-from suite.harness.timing import Precision
+from suite.harness.cuda.device import CudaDevice
+from suite.harness.cuda.memory import CudaBuffer, pointer
+from suite.harness.device import Buffer, DeviceFault
+from suite.harness.judge import POISON
 from suite.problem import DType, Op
 
-Arrays = Callable[[Format], tuple[Prepared, dict[str, Buffer]]]
-
-SCREEN = Precision(relative=0.05, least=3, most=5, budget_ms=2.0, sample_us=200.0)
-FINALISTS = 3
-HOPELESS = 4.0  # a first run so many times slower than the best screened time ends a candidate
-MAX_BSR_FILL = 3.0  # value slots per entry beyond which no block format wins
-_ROW, _COLUMN = "row", "column"
+ROW, COLUMN = "row", "column"
 
 
 @dataclass(frozen=True)
@@ -70,139 +58,14 @@ class Candidate:
     format: Format
     algorithm: str
     preprocess: bool = False
-    layout: str = _ROW
+    layout: str = ROW
 
     def __str__(self) -> str:
         parts = [self.format.name, self.algorithm.lower()]
         parts += [f"b={self.format.b}"] if isinstance(self.format, Bsr) else []
-        parts += ["column-major"] if self.layout == _COLUMN else []
+        parts += ["column-major"] if self.layout == COLUMN else []
         parts += ["preprocessed"] if self.preprocess else []
         return " ".join(parts)
-
-
-def judge_routine(
-    device: Device,
-    routine: str,
-    pose: Pose,
-    arrays: Arrays,
-    stage: Callable[[Format], Stage],
-    precision: Precision | None,
-) -> Verdict:
-    """Verifies and times a routine.
-
-    Args:
-        device: A CUDA device.
-        routine: ``cusparse`` or ``cusparse_best``.
-        pose: The problem.
-        arrays: Gives the problem's matrix in a format.
-        stage: Gives the stage to judge that format on.
-        precision: How precisely to time.
-
-    Returns:
-        The verdict; its detail names the candidate.
-    """
-    if not isinstance(device, CudaDevice):
-        raise DeviceFault(Status.NOT_APPLICABLE, f"{routine} needs an NVIDIA GPU")
-    if 0 in (*pose.shape, pose.columns):
-        raise DeviceFault(Status.NOT_APPLICABLE, f"{routine} takes no empty dimension")
-
-    def attempt(candidate: Candidate, how: Precision | None) -> Verdict:
-        prepared, buffers = arrays(candidate.format)
-        call = _Call(device, pose, candidate, prepared, buffers)
-        try:
-            return judge(device, stage(candidate.format), call, how)
-        finally:
-            call.close()
-
-    if routine == "cusparse":
-        default = Candidate(Csr(), "DEFAULT")
-        return replace(attempt(default, precision), detail=str(default))
-    return _best(device, pose, arrays, attempt, precision)
-
-
-def candidates(op: Op) -> Iterator[Candidate]:
-    """Everything that the library offers for the operation."""
-    if op is Op.SPMV:
-        for algorithm in ("CSR_ALG1", "CSR_ALG2"):
-            for preprocess in (False, True):
-                yield Candidate(Csr(), algorithm, preprocess)
-        yield from (Candidate(Coo(), algorithm) for algorithm in ("COO_ALG1", "COO_ALG2"))
-        yield Candidate(Sell(c=32, sigma=1), "SELL_ALG1")
-        yield from (Candidate(Bsr(b=b), "BSR_ALG1") for b in (2, 3, 4, 8, 16))
-        return
-    for layout in (_ROW, _COLUMN):
-        for algorithm in ("CSR_ALG1", "CSR_ALG2", "CSR_ALG3"):
-            for preprocess in (False, True):
-                yield Candidate(Csr(), algorithm, preprocess, layout)
-        for algorithm in ("COO_ALG1", "COO_ALG2", "COO_ALG3", "COO_ALG4"):
-            yield Candidate(Coo(), algorithm, False, layout)
-        yield from (Candidate(Bsr(b=b), "BSR_ALG1", False, layout) for b in (2, 3, 4, 8, 16))
-
-
-def _best(
-    device: CudaDevice,
-    pose: Pose,
-    arrays: Arrays,
-    attempt: Callable[[Candidate, Precision | None], Verdict],
-    precision: Precision | None,
-) -> Verdict:
-    screened: list[tuple[float, Candidate, Verdict]] = []
-    refused: list[str] = []
-    for candidate in candidates(pose.op):
-        try:
-            if not _sensible(candidate, pose):
-                continue
-            best = min((us for us, _, _ in screened), default=float("inf"))
-            if _first_run_us(device, pose, candidate, arrays) > HOPELESS * best + 50:
-                continue
-            verdict = attempt(candidate, SCREEN)
-        except NotApplicableError:
-            continue
-        except DeviceFault as fault:
-            if fault.status is Status.MEMORY_FAULT:
-                raise
-            refused.append(f"{candidate}: {fault}")
-            continue
-        if verdict.status is Status.OK and verdict.hot is not None:
-            screened.append((verdict.hot.median_us, candidate, verdict))
-        else:
-            refused.append(f"{candidate}: {verdict.error}")
-    if not screened:
-        return Verdict(Status.WRONG_RESULT, f"no candidate was right: {'; '.join(refused)[:500]}")
-    screened.sort(key=lambda row: row[0])
-    finals = [
-        (candidate, attempt(candidate, precision)) for _, candidate, _ in screened[:FINALISTS]
-    ]
-    timed = [(c, v) for c, v in finals if v.hot is not None and v.cold is not None]
-    if not timed:
-        return finals[0][1]
-    hot = min(timed, key=lambda row: row[1].hot.median_us)  # type: ignore[union-attr]
-    cold = min(timed, key=lambda row: row[1].cold.median_us)  # type: ignore[union-attr]
-    detail = str(hot[0]) if hot[0] == cold[0] else f"{hot[0]}; cold: {cold[0]}"
-    if refused:
-        detail += f" ({len(refused)} candidates refused or wrong: {'; '.join(refused)[:300]})"
-    return replace(hot[1], cold=cold[1].cold, detail=detail)
-
-
-def _sensible(candidate: Candidate, pose: Pose) -> bool:
-    """Whether a candidate can be called at all and is worth its conversion."""
-    fmt = candidate.format
-    if not isinstance(fmt, Bsr):
-        return True
-    if pose.shape[0] % fmt.b or pose.shape[1] % fmt.b:
-        return False  # the library would read past x and write past y
-    return fmt.footprint(pose.csr).value_slots <= MAX_BSR_FILL * int(pose.csr.nnz)
-
-
-def _first_run_us(device: CudaDevice, pose: Pose, candidate: Candidate, arrays: Arrays) -> float:
-    """A single run between events, to end hopeless candidates early."""
-    prepared, buffers = arrays(candidate.format)
-    call = _Call(device, pose, candidate, prepared, buffers)
-    try:
-        call.run()
-        return device.single_run_us(call.run)
-    finally:
-        call.close()
 
 
 @cache
@@ -215,7 +78,7 @@ def _handle(stream: int) -> int:
     return handle
 
 
-class _Call:
+class Call:
     """One prepared call of the library; an ``Executable``."""
 
     def __init__(
@@ -253,16 +116,16 @@ class _Call:
 
     def refresh(self) -> None:
         """Transposes B into the column-major copy."""
-        if self._candidate.layout == _COLUMN:
+        if self._candidate.layout == COLUMN:
             cols = self._pose.shape[1]
             self._device.transpose(
                 self._pose.dense, self._own[0], cols, self._pose.columns, self._pose.dtype.numpy
             )
-            self._device.fill(self._own[1], 0xFF)
+            self._device.fill(self._own[1], POISON)
 
     def collect(self) -> None:
         """Transposes the column-major C into the output."""
-        if self._candidate.layout == _COLUMN:
+        if self._candidate.layout == COLUMN:
             rows = self._pose.shape[0]
             self._device.transpose(
                 self._own[1], self._pose.output, self._pose.columns, rows, self._pose.dtype.numpy
@@ -287,10 +150,10 @@ class _Call:
         rows, cols = pose.shape
         if pose.op is Op.SPMV:
             x = self._keep(
-                api.destroy_dn_vec, api.create_dn_vec(cols, _pointer(pose.dense), self._type)
+                api.destroy_dn_vec, api.create_dn_vec(cols, pointer(pose.dense), self._type)
             )
             y = self._keep(
-                api.destroy_dn_vec, api.create_dn_vec(rows, _pointer(pose.output), self._type)
+                api.destroy_dn_vec, api.create_dn_vec(rows, pointer(pose.output), self._type)
             )
             head: tuple[int, ...] = (
                 self._handle,
@@ -339,7 +202,7 @@ class _Call:
     def _matrix(self, prepared: Prepared, buffers: dict[str, Buffer]) -> int:
         api, sizes = self._api, prepared.sizes
         rows, cols = self._pose.shape
-        at = {name: _pointer(buffer) for name, buffer in buffers.items()}
+        at = {name: pointer(buffer) for name, buffer in buffers.items()}
         index, base = int(api.IndexType.INDEX_32I), int(api.IndexBase.ZERO)
         match self._candidate.format:
             case Csr():
@@ -391,7 +254,7 @@ class _Call:
         )
 
     def _dense_pair(self) -> tuple[Buffer, Buffer]:
-        if self._candidate.layout == _ROW:
+        if self._candidate.layout == ROW:
             return self._pose.dense, self._pose.output
         self._own += [
             self._device.allocate(b.nbytes) for b in (self._pose.dense, self._pose.output)
@@ -401,18 +264,13 @@ class _Call:
 
     def _dense(self, rows: int, buffer: Buffer) -> int:
         columns = self._pose.columns
-        row_major = self._candidate.layout == _ROW
+        row_major = self._candidate.layout == ROW
         order = self._api.Order.ROW if row_major else self._api.Order.COL
         stride = columns if row_major else rows
         return int(
-            self._api.create_dn_mat(rows, columns, stride, _pointer(buffer), self._type, int(order))
+            self._api.create_dn_mat(rows, columns, stride, pointer(buffer), self._type, int(order))
         )
 
     def _keep(self, destroy: Callable[[int], None], descriptor: Any) -> int:
         self._descriptors.append((destroy, int(descriptor)))
         return int(descriptor)
-
-
-def _pointer(buffer: Buffer) -> int:
-    assert isinstance(buffer, CudaBuffer)
-    return buffer.pointer

@@ -1,0 +1,1 @@
+"""The CUDA device: memory, programs, checks, clock, and the vendor's library."""

@@ -1,0 +1,170 @@
+"""cuSPARSE down the same path as every program: same buffers, same checks, same clock.
+
+Two routines: ``cusparse`` is what a user gets who calls the library with its defaults; ``cusparse_best`` is
+the fastest of its algorithms, formats, dense layouts and preprocessing on the problem at hand. For the latter
+each candidate is verified and timed briefly, then the fastest few are timed in full; its hot and its cold
+figure may come from different candidates, which makes it the strictest reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from suite.evaluation import Status
+from suite.formats.base import Format, NotApplicableError
+from suite.formats.bsr import Bsr
+from suite.formats.coo import Coo
+from suite.formats.csr import Csr
+from suite.formats.sell import Sell
+from suite.harness.bench import Prepared
+from suite.harness.cuda.cusparse_call import COLUMN, ROW, Call, Candidate, Pose
+from suite.harness.cuda.device import CudaDevice
+from suite.harness.device import Buffer, Device, DeviceFault
+from suite.harness.judge import Stage, Verdict, judge
+from suite.harness.timing import Precision
+from suite.problem import Op
+
+Arrays = Callable[[Format], tuple[Prepared, dict[str, Buffer]]]
+
+SCREEN = Precision(relative=0.05, least=3, most=5, budget_ms=2.0, sample_us=200.0)
+FINALISTS = 3
+HOPELESS = 4.0  # a first run so many times slower than the best screened time ends a candidate
+LAUNCH_US = 50.0  # host cost that a single launch may show
+MAX_BSR_FILL = 3.0  # value slots per entry beyond which no block format wins
+
+
+def judge_routine(
+    device: Device,
+    routine: str,
+    pose: Pose,
+    arrays: Arrays,
+    stage: Callable[[Format], Stage],
+    precision: Precision | None,
+) -> Verdict:
+    """Verifies and times a routine.
+
+    Args:
+        device: A CUDA device.
+        routine: ``cusparse`` or ``cusparse_best``.
+        pose: The problem.
+        arrays: Gives the problem's matrix in a format.
+        stage: Gives the stage to judge that format on.
+        precision: How precisely to time.
+
+    Returns:
+        The verdict; its detail names the candidate.
+    """
+    if not isinstance(device, CudaDevice):
+        raise DeviceFault(Status.NOT_APPLICABLE, f"{routine} needs an NVIDIA GPU")
+    if 0 in (*pose.shape, pose.columns):
+        raise DeviceFault(Status.NOT_APPLICABLE, f"{routine} takes no empty dimension")
+
+    def attempt(candidate: Candidate, how: Precision | None) -> Verdict:
+        prepared, buffers = arrays(candidate.format)
+        call = Call(device, pose, candidate, prepared, buffers)
+        try:
+            return judge(device, stage(candidate.format), call, how)
+        finally:
+            call.close()
+
+    if routine == "cusparse":
+        default = Candidate(Csr(), "DEFAULT")
+        return replace(attempt(default, precision), detail=str(default))
+    return _best(device, pose, arrays, attempt, precision)
+
+
+def candidates(op: Op) -> Iterator[Candidate]:
+    """Everything that the library offers for the operation."""
+    if op is Op.SPMV:
+        for algorithm in ("CSR_ALG1", "CSR_ALG2"):
+            for preprocess in (False, True):
+                yield Candidate(Csr(), algorithm, preprocess)
+        yield from (Candidate(Coo(), algorithm) for algorithm in ("COO_ALG1", "COO_ALG2"))
+        yield Candidate(Sell(c=32, sigma=1), "SELL_ALG1")
+        yield from (Candidate(Bsr(b=b), "BSR_ALG1") for b in (2, 3, 4, 8, 16))
+        return
+    for layout in (ROW, COLUMN):
+        for algorithm in ("CSR_ALG1", "CSR_ALG2", "CSR_ALG3"):
+            for preprocess in (False, True):
+                yield Candidate(Csr(), algorithm, preprocess, layout)
+        for algorithm in ("COO_ALG1", "COO_ALG2", "COO_ALG3", "COO_ALG4"):
+            yield Candidate(Coo(), algorithm, False, layout)
+        yield from (Candidate(Bsr(b=b), "BSR_ALG1", False, layout) for b in (2, 3, 4, 8, 16))
+
+
+def _best(
+    device: CudaDevice,
+    pose: Pose,
+    arrays: Arrays,
+    attempt: Callable[[Candidate, Precision | None], Verdict],
+    precision: Precision | None,
+) -> Verdict:
+    times, log = _screen(device, pose, arrays, attempt)
+    if not times:
+        return Verdict(Status.WRONG_RESULT, "no candidate was right", log="\n".join(log))
+    finalists = sorted(times, key=lambda candidate: times[candidate])[:FINALISTS]
+    finals = [(candidate, attempt(candidate, precision)) for candidate in finalists]
+    timed = [(v.hot.median_us, v.cold.median_us, c, v) for c, v in finals if v.hot and v.cold]
+    if not timed:
+        return replace(finals[0][1], log="\n".join(log))
+    _, _, hot_candidate, hot = min(timed, key=lambda row: row[0])
+    _, _, cold_candidate, cold = min(timed, key=lambda row: row[1])
+    same = hot_candidate == cold_candidate
+    detail = str(hot_candidate) if same else f"{hot_candidate}; cold: {cold_candidate}"
+    return replace(hot, cold=cold.cold, detail=detail, log="\n".join(log))
+
+
+def _screen(
+    device: CudaDevice,
+    pose: Pose,
+    arrays: Arrays,
+    attempt: Callable[[Candidate, Precision | None], Verdict],
+) -> tuple[dict[Candidate, float], list[str]]:
+    """Hot microseconds of every candidate that is right, and one line on each that was tried."""
+    times: dict[Candidate, float] = {}
+    log: list[str] = []
+    for candidate in candidates(pose.op):
+        try:
+            if not _sensible(candidate, pose):
+                continue
+            first_us = _first_run_us(device, pose, candidate, arrays)
+            if first_us > HOPELESS * min(times.values(), default=float("inf")) + LAUNCH_US:
+                log.append(f"{candidate}: {first_us:.0f} us at first, not pursued")
+                continue
+            verdict = attempt(candidate, SCREEN)
+        except NotApplicableError as reason:
+            log.append(f"{candidate}: {reason}")
+            continue
+        except DeviceFault as fault:
+            if fault.status is Status.MEMORY_FAULT:
+                raise
+            log.append(f"{candidate}: {fault}")
+            continue
+        if verdict.hot is None:
+            log.append(f"{candidate}: {verdict.error}")
+            continue
+        times[candidate] = verdict.hot.median_us
+        log.append(f"{candidate}: {verdict.hot.median_us:.2f} us hot, briefly")
+    return times, log
+
+
+def _sensible(candidate: Candidate, pose: Pose) -> bool:
+    """Whether a candidate can be called at all and is worth its conversion."""
+    fmt = candidate.format
+    if not isinstance(fmt, Bsr):
+        return True
+    if pose.shape[0] % fmt.b or pose.shape[1] % fmt.b:
+        return False  # the library would read past x and write past y
+    return fmt.footprint(pose.csr).value_slots <= MAX_BSR_FILL * int(pose.csr.nnz)
+
+
+def _first_run_us(device: CudaDevice, pose: Pose, candidate: Candidate, arrays: Arrays) -> float:
+    """A single run between events, to end hopeless candidates early."""
+    prepared, buffers = arrays(candidate.format)
+    call = Call(device, pose, candidate, prepared, buffers)
+    try:
+        call.run()
+        return device.single_run_us(call.run)
+    finally:
+        call.close()

@@ -1,0 +1,106 @@
+"""A loaded program with its arguments packed: the CUDA device's ``Executable``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from suite.evaluation import Status
+from suite.harness.cuda.memory import faults, pointer
+from suite.harness.device import Buffer, DeviceFault
+from suite.harness.plan import Launch, Plan, ScalarArg
+
+DEFAULT_SHARED = 48 * 1024  # dynamic shared memory that needs no asking for
+_LETTERS = {"int": "i", "unsigned int": "I", "long long": "q", "unsigned long long": "Q"}
+
+
+class Program:
+    """A program on a GPU.
+
+    Args:
+        module: A pycuda module.
+        plan: What one run does.
+        buffers: Every buffer that the plan names.
+        stream: The pycuda stream to run on.
+        shared_limit: Bytes of shared memory that a block may use.
+        fill: Sets every byte of a buffer, on the same stream.
+
+    Raises:
+        DeviceFault: ``load_error`` when a launch asks for more than the device has.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        plan: Plan,
+        buffers: Mapping[str, Buffer],
+        stream: Any,
+        shared_limit: int,
+        fill: Callable[[Buffer, int], None],
+    ) -> None:
+        cleared = [w.name for w in plan.workspaces if w.zero] + [plan.output] * plan.init_zero
+        self._cleared = [buffers[name] for name in cleared]
+        self._fill, self._stream = fill, stream
+        self._launches = [
+            (_function(module, launch, shared_limit), launch, _values(launch, buffers))
+            for launch in plan.launches
+            if not launch.empty
+        ]
+
+    def run(self) -> None:
+        """Enqueues clears and launches."""
+        for buffer in self._cleared:
+            self._fill(buffer, 0)
+        with faults():
+            for function, launch, values in self._launches:
+                function.prepared_async_call(
+                    launch.grid,
+                    launch.block,
+                    self._stream,
+                    *values,
+                    shared_size=launch.shared_bytes,
+                )
+
+    def refresh(self) -> None:
+        """Nothing: a program reads the buffers themselves."""
+
+    def collect(self) -> None:
+        """Nothing: a program writes the output itself."""
+
+    def close(self) -> None:
+        """Lets the module go; pycuda unloads it with its last function."""
+        self._launches = []
+
+
+def _function(module: Any, launch: Launch, shared_limit: int) -> Any:
+    import pycuda.driver as driver
+
+    function = module.get_function(launch.kernel)
+    attribute = driver.function_attribute
+    shared = function.get_attribute(attribute.SHARED_SIZE_BYTES) + launch.shared_bytes
+    if shared > shared_limit:
+        raise DeviceFault(
+            Status.LOAD_ERROR,
+            f"kernel {launch.kernel} wants {shared:,} bytes of shared memory;"
+            f" a block has {shared_limit:,}",
+        )
+    allowed = function.get_attribute(attribute.MAX_THREADS_PER_BLOCK)
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    if threads > allowed:
+        raise DeviceFault(
+            Status.LOAD_ERROR,
+            f"kernel {launch.kernel} is launched with {threads} threads a block;"
+            f" its registers allow {allowed}",
+        )
+    if launch.shared_bytes > DEFAULT_SHARED:
+        function.set_attribute(attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes)
+    letters = [_LETTERS[a.ctype] if isinstance(a, ScalarArg) else "P" for a in launch.args]
+    function.prepare("".join(letters))
+    return function
+
+
+def _values(launch: Launch, buffers: Mapping[str, Buffer]) -> list[int]:
+    return [
+        arg.value if isinstance(arg, ScalarArg) else pointer(buffers[arg.name])
+        for arg in launch.args
+    ]

@@ -1,0 +1,137 @@
+"""Programs become shared objects, once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from suite.evaluation import Status
+from suite.harness.emulator.build import (
+    Builder,
+    EmulatorUnavailable,
+    Limits,
+    UnsupportedProgram,
+    first_error,
+)
+from suite.harness.emulator.device import EmulatorDevice
+from suite.harness.emulator.elf import undefined_thread_locals
+from tests.emulator.lab import PRELUDE, Lab, ints, kernel, program
+
+GOOD = PRELUDE + kernel("int* y", "y[threadIdx.x] = 1;")
+
+
+def test_a_program_is_compiled_once(cache: Path) -> None:
+    first = Builder(cache).program(GOOD, [("k", 1)])
+    stamp = first.stat().st_mtime_ns
+    again = Builder(cache).program(GOOD, [("k", 1)])
+    assert again == first
+    assert again.stat().st_mtime_ns == stamp
+
+
+def test_whatever_changes_the_object_changes_its_name(cache: Path) -> None:
+    builder = Builder(cache)
+    names = {
+        builder.program(GOOD, [("k", 1)]),
+        builder.program(GOOD + "\n", [("k", 1)]),
+        builder.program(GOOD, []),
+        Builder(cache, options=("-DOTHER",)).program(GOOD, [("k", 1)]),
+    }
+    assert len(names) == 4
+
+
+def test_a_refused_program_leaves_nothing_in_the_cache(tmp_path: Path, cache: Path) -> None:
+    before = set(cache.iterdir())
+    with pytest.raises(UnsupportedProgram):
+        Builder(cache).program(PRELUDE + kernel("int* y", "nonsense;"), [("k", 1)])
+    assert set(cache.iterdir()) == before
+
+
+def test_a_missing_compiler_is_named_with_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(EmulatorUnavailable, match=r"'g\+\+-0'.*not on PATH; install g\+\+"):
+        EmulatorDevice(tmp_path, builder=Builder(tmp_path, compiler="g++-0"))
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ('asm volatile("bar.sync 0;");', "program.cu:1:.*inline_PTX_is_not_emulated"),
+        ("y[0] = __vadd4(1, 2);", "program.cu:1:.*__vadd4"),
+        ("float* p = (float*)malloc(4); y[0] = *p;", "malloc"),
+        ("y[0] = __fadd_rz(1.0f, 2.0f);", "__fadd_rz"),
+        ("y[0] = system(0);", "system"),
+    ],
+)
+def test_what_the_emulator_lacks_is_no_verdict_and_named(
+    cache: Path, body: str, reason: str
+) -> None:
+    with pytest.raises(UnsupportedProgram, match=f"cannot run this program: .*{reason}") as caught:
+        Builder(cache).program(PRELUDE + kernel("int* y", body), [("k", 1)])
+    assert caught.value.status is Status.NOT_APPLICABLE
+    assert "\n" not in str(caught.value)
+
+
+def test_a_program_reaches_no_function_of_the_host(cache: Path) -> None:
+    code = 'extern "C" int getpid();' + kernel("int* y", "y[0] = getpid();")
+    with pytest.raises(UnsupportedProgram, match=r"getpid|undefined"):
+        Builder(cache).program(PRELUDE + code, [("k", 1)])
+
+
+def test_a_program_cannot_tell_the_host_compiler_by_its_macros(lab: Lab) -> None:
+    body = """
+        y[0] = 0;
+        #if defined(__GNUC__) || defined(__x86_64__) || defined(__linux__) || defined(linux)
+        y[0] = 1;
+        #endif
+        """
+    assert lab.run(kernel("int* y", body), {"y": ints(1)}, block=1)["y"].tolist() == [0]
+
+
+def test_a_program_that_takes_too_long_to_compile_is_given_up(cache: Path) -> None:
+    endless = """
+        template <int N, unsigned M> struct Grow {
+            static constexpr unsigned left = Grow<N - 1, 2 * M>::value;
+            static constexpr unsigned value = left + Grow<N - 1, 2 * M + 1>::value;
+        };
+        template <unsigned M> struct Grow<0, M> { static constexpr unsigned value = M; };
+        """
+    code = endless + kernel("int* y", "y[0] = Grow<28, 1>::value;")
+    started = time.monotonic()
+    with pytest.raises(UnsupportedProgram, match=r"took more than 0\.5 s"):
+        Builder(cache, limits=Limits(seconds=0.5)).program(PRELUDE + code, [("k", 1)])
+    assert time.monotonic() - started < 3
+
+
+def test_a_launch_with_the_wrong_number_of_arguments_is_refused(cache: Path) -> None:
+    with pytest.raises(UnsupportedProgram, match="launched with 2 arguments"):
+        Builder(cache).program(GOOD, [("k", 2)])
+
+
+def test_the_first_error_is_one_line_without_folders() -> None:
+    said = "In file included:\n/a/b/program.cu:3:5: error: 'x' was not declared\n   3 | x\n"
+    assert first_error(said) == "program.cu:3:5: error: 'x' was not declared"
+    assert first_error("all is well\n") == ""
+
+
+def test_something_other_than_an_object_file_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a 64-bit little-endian ELF"):
+        undefined_thread_locals(b"MZ" + bytes(100))
+
+
+def test_fibers_that_switch_by_the_c_library_behave_the_same(cache: Path, lab: Lab) -> None:
+    def answers(lab: Lab) -> list[list[int]]:
+        masks = {"out": np.zeros(352, np.uint32)}
+        sums = {"y": ints(12), "x": np.arange(192, dtype=np.int32), "scale": -4, "count": 9}
+        text = program("collectives.cu")
+        found = [lab.run(text, masks, name=n)["out"] for n in ("votes", "halves", "converged")]
+        found.append(lab.run(program("language.cu"), sums, name="language", grid=3, block=64)["y"])
+        return [f.tolist() for f in found]
+
+    def attempt() -> None:
+        portable = Builder(cache, options=("-DEMU_PORTABLE",))
+        assert answers(Lab(EmulatorDevice(cache, builder=portable))) == expected
+
+    expected = answers(lab)
+    assert lab.fault(attempt) == (Status.OK, "")
