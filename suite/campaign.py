@@ -1,4 +1,5 @@
-"""One pytest run: who is asked what, in an order that builds each matrix once, and the rows that come of it.
+"""One pytest run: who is asked what, in an order that builds each matrix once, and the rows that
+come of it.
 
 Knows no pytest. An ask that goes wrong in any way still leaves its rows.
 """
@@ -24,7 +25,6 @@ from suite.matrices.base import Matrix, MatrixError, MatrixSpec
 from suite.problem import Op, Problem
 from suite.program import Answer
 from suite.record import Ask, Row, expected_answers, judged, missing
-
 
 KEPT_ENTRIES = 2_000_000  # of a matrix that was read to check it; larger ones are read again
 
@@ -88,7 +88,8 @@ def ask(config: SuiteConfig, pair: Pair, test: str) -> Ask:
 
 
 def check_files(specs: Sequence[MatrixSpec]) -> list[MatrixSpec]:
-    """Reads every matrix that comes from a file, so that a bad one is found before anything is measured.
+    """Reads every matrix that comes from a file, so that a bad one is found before anything is
+    measured.
 
     Returns:
         The same specs; those of small files hold what was read.
@@ -156,7 +157,8 @@ class Shelf:
     def _start(self, name: str) -> Future[Matrix]:
         if name not in self._building:
             self._building[name] = future = Future[Matrix]()
-            # Not a pool: its threads are waited for at exit, and a large build outlives an interrupt.
+            # Not a pool: its threads are waited for at exit, and a large build outlives an
+            # interrupt.
             threading.Thread(target=_build, args=(self._specs[name], future), daemon=True).start()
         return self._building[name]
 
@@ -276,8 +278,8 @@ class Outcome:
 def outcome(kind: Kind, rows: Sequence[Row]) -> Outcome:
     """How rows of one ask count as a test.
 
-    A failure is a defect, except where a model wrote the program: then it is a result. What the suite itself
-    could not do is a defect for everyone.
+    A failure is a defect, except where a model wrote the program: then it is a result. What the
+    suite itself could not do is a defect for everyone.
     """
     for row in rows:
         defect = row.status is Status.INFRASTRUCTURE_ERROR or kind is not Kind.MODEL

@@ -1,7 +1,8 @@
 """What a campaign was asked to do: made once from pytest's options, and complete.
 
-Every mistake is collected and reported together before anything expensive starts. Nothing reads an option
-later. Left out on purpose: where results are tracked is ``MLFLOW_TRACKING_URI``'s business (see ``tracking``).
+Every mistake is collected and reported together before anything expensive starts. Nothing reads an
+option later. Left out on purpose: where results are tracked is ``MLFLOW_TRACKING_URI``'s business
+(see ``tracking``).
 """
 
 from __future__ import annotations

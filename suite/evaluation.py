@@ -1,7 +1,7 @@
 """The verdict on one program for one problem.
 
-The status decides which fields may exist: a time exists only beside ``ok``. Every rate in a report and
-every rung of the training reward is read off ``Evaluation.status``.
+The status decides which fields may exist: a time exists only beside ``ok``. Every rate in a report
+and every rung of the training reward is read off ``Evaluation.status``.
 """
 
 from __future__ import annotations
@@ -101,12 +101,13 @@ class Evaluation:
         log: Compiler output, empty when the compiler said nothing.
         device: Name of the device that judged it ("" when none was reached).
         resources: Compiler's figures; present only when the program compiled.
-        error_ratio: Largest error over its bound (right means at most 1); present once it was checked.
+        error_ratio: Largest error over its bound (right means at most 1); present once it was
+            checked.
         checks: Number of output comparisons made.
         hot: Back-to-back time, as in an iterative solver; only with ``ok``, only on a GPU.
         cold: Time with the L2 flushed before each run; only with ``ok``, only on a GPU.
-        emulated_us: Host time of one emulated run; only with ``ok``, only on the emulator, and never a
-            basis for a speedup.
+        emulated_us: Host time of one emulated run; only with ``ok``, only on the emulator, and
+            never a basis for a speedup.
         format_bytes: Bytes of every array of the program's format that the program binds.
         conversion_ms: Host milliseconds that converting the matrix to the format took.
         compile_ms: Milliseconds of compilation, 0 when the binary came from the cache.

@@ -1,4 +1,6 @@
-"""What a test says beside its statistics: the verdict, the compiler's figures, speedups where there are any."""
+"""What a test says beside its statistics: the verdict, the compiler's figures, speedups where there
+are any.
+"""
 
 from __future__ import annotations
 

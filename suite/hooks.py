@@ -1,4 +1,6 @@
-"""Hooks by which a conftest or a plugin adds to the suite: authors of its own, another evaluator."""
+"""Hooks by which a conftest or a plugin adds to the suite: authors of its own, another
+evaluator.
+"""
 
 from __future__ import annotations
 
@@ -24,4 +26,6 @@ def pytest_suite_evaluator(device: str) -> Evaluates | None:
 
 @pytest.hookspec
 def pytest_suite_authors(device: str) -> Sequence[Author]:
-    """Authors that can be compared on the device (``cuda`` or ``emulator``), beside those of others."""
+    """Authors that can be compared on the device (``cuda`` or ``emulator``), beside those of
+    others.
+    """

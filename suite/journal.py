@@ -1,14 +1,15 @@
 """Measurements on disk as they are made, so that nothing that was measured is lost.
 
-A campaign is a folder. Every process appends to files of its own, one JSON object a line, so processes never
-wait for each other and a process that dies loses at most its last line:
+A campaign is a folder. Every process appends to files of its own, one JSON object a line, so
+processes never wait for each other and a process that dies loses at most its last line:
 
     .suite/<campaign>/campaign.json       who, where, with what
                       asked-<process>.jsonl
                       rows-<process>.jsonl
                       programs/<digest>.cu
 
-Lines survive the death of the process at once, and that of the host as soon as it has written its cache.
+Lines survive the death of the process at once, and that of the host as soon as it has written its
+cache.
 """
 
 from __future__ import annotations
@@ -120,7 +121,8 @@ def read(folder: Path) -> Record:
     """Reads a campaign, whatever state its processes left it in.
 
     Raises:
-        JournalError: The folder is no campaign, or a line other than the last of a file is unreadable.
+        JournalError: The folder is no campaign, or a line other than the last of a file is
+        unreadable.
     """
     if not (folder / "campaign.json").is_file():
         raise JournalError(
@@ -151,7 +153,9 @@ def _parsed(parse: Callable[[Mapping[str, Any]], T], where: str, item: dict[str,
 
 
 def _lines(folder: Path, what: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each object of the ``what`` files with its place. A torn last line is no error: its process died."""
+    """Each object of the ``what`` files with its place. A torn last line is no error: its process
+    died.
+    """
     for path in sorted(folder.glob(f"{what}-*.jsonl")):
         lines = path.read_text(encoding="utf-8").split("\n")
         for number, line in enumerate(lines, 1):

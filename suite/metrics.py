@@ -1,11 +1,11 @@
 """What the rows of one author on one operation amount to: rates, speedups, bandwidth.
 
-Pure functions over rows. A metric that has nothing to divide by is None, never zero, infinite or NaN.
-Speedups come from device times on a GPU only; emulated times are never looked at.
+Pure functions over rows. A metric that has nothing to divide by is None, never zero, infinite or
+NaN. Speedups come from device times on a GPU only; emulated times are never looked at.
 
-A speedup is a geometric mean of reference time over time. A failure counts as a tenth of the reference; what
-is not applicable is left out for hand-tuned authors and is a failure of a generated program. Problems without
-a reference time are left out for every author alike.
+A speedup is a geometric mean of reference time over time. A failure counts as a tenth of the
+reference; what is not applicable is left out for hand-tuned authors and is a failure of a generated
+program. Problems without a reference time are left out for every author alike.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def fastest(rows: Iterable[Row], cache: Cache) -> dict[str, int]:
 def best_of(rows: Iterable[Row], name: str) -> list[Row]:
     """One row a problem, as an author ``name`` who always knew which of the given answers to use.
 
-    The choice is the right answer with the shortest hot time; where none is right, a failure; where nothing
-    applies, a row that says so.
+    The choice is the right answer with the shortest hot time; where none is right, a failure; where
+    nothing applies, a row that says so.
     """
     chosen: dict[str, Row] = {}
     for row in rows:
@@ -153,7 +153,8 @@ def _preference(row: Row) -> tuple[int, float]:
 
 
 def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
-    """Every metric of one author on one operation, by the name that MLflow and the reports know it by.
+    """Every metric of one author on one operation, by the name that MLflow and the reports know it
+    by.
 
     Args:
         rows: The author's rows with one label.

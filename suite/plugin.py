@@ -1,6 +1,8 @@
-"""The suite inside pytest: options, one item for each problem and author, outcomes, the closing summary.
+"""The suite inside pytest: options, one item for each problem and author, outcomes, the closing
+summary.
 
-Only hooks are here. What they ask for is in ``config``, ``campaign``, ``session``, ``replay`` and ``summary``.
+Only hooks are here. What they ask for is in ``config``, ``campaign``, ``session``, ``replay`` and
+``summary``.
 """
 
 from __future__ import annotations
@@ -69,8 +71,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "suite(op): one item for each problem of the operation and author"
     )
     replay.allow_only_with_workers(config)
-    if config.getoption("dist", "no") == "load":  # items of one matrix belong in one process
-        config.option.dist = "loadgroup"
     if _is_wanted(config):
         try:
             _session(config)
@@ -123,7 +123,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     places = {item: place for item in marked if session and (place := _prepare(item, session))}
     for item in places:
         item.add_marker(pytest.mark.benchmark(timer=config.stash.setdefault(_TIMER, DeviceTimer())))
-    # What is marked and has no place is pytest's stand-in for an operation that nobody is asked about.
+    # What is marked and has no place is pytest's stand-in for an operation that nobody is asked
+    # about.
     others = [item for item in items if item not in marked]
     items[:] = others + sorted(places, key=places.__getitem__)
     replay.skip_others(config, items, list(places))
@@ -170,7 +171,9 @@ def pytest_runtest_protocol(
 
 @pytest.fixture
 def measure(request: pytest.FixtureRequest) -> Measure:
-    """Measures what the item asks for, and hands the times to the ``benchmark`` fixture given to it."""
+    """Measures what the item asks for, and hands the times to the ``benchmark`` fixture given to
+    it.
+    """
     item, config = request.node, request.config
     session, asked = config.stash[_SESSION], item.stash[_ASK]
 
@@ -313,7 +316,9 @@ def _or_usage_error(step: Callable[[], object]) -> None:
 
 
 def _is_wanted(config: pytest.Config) -> bool:
-    """Whether mistakes in the options concern this run: an option is given, or the suite is collected."""
+    """Whether mistakes in the options concern this run: an option is given, or the suite is
+    collected.
+    """
     if any(config.getoption(f"suite_{name}") is not None for name in _OPTIONS):
         return True
     here = Path(__file__).parent

@@ -92,8 +92,8 @@ class Problem:
         if not np.isfinite(values).all():
             where = int(np.flatnonzero(~np.isfinite(values))[0])
             raise MatrixError(
-                f"{self.matrix.name}: value {self.matrix.csr.data[where]!r} does not fit {self.dtype.value};"
-                " measure it with --suite-dtype float64"
+                f"{self.matrix.name}: value {self.matrix.csr.data[where]!r} does not fit"
+                f" {self.dtype.value}; measure it with --suite-dtype float64"
             )
         return np.asarray(values)
 

@@ -1,6 +1,7 @@
 """A line for each matrix that is done, so that a long run shows where it is.
 
-Items of one matrix may run in several processes and in any order; only reports reach the terminal's process.
+Items of one matrix may run in several processes and in any order; only reports reach the terminal's
+process.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import pytest
 
 @dataclass(frozen=True)
 class Measured:
-    """What became of one item, as much as progress needs; travels between processes as plain values.
+    """What became of one item, as much as progress needs; travels between processes as plain
+    values.
 
     Attributes:
         matrix: Name of the matrix.

@@ -1,4 +1,6 @@
-"""What makes a number reproducible: who ran what, where, with which versions, and whether it still runs."""
+"""What makes a number reproducible: who ran what, where, with which versions, and whether it still
+runs.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ def _identity(pid: int) -> str:
 
 @dataclass(frozen=True)
 class Commit:
-    """State of the sources: commit id (``unknown`` outside a repository) and uncommitted changes."""
+    """State of the sources: commit id (``unknown`` outside a repository) and uncommitted
+    changes.
+    """
 
     id: str
     dirty: bool | None

@@ -1,7 +1,8 @@
-"""The record of a campaign: what was asked, and one flat row for each answer, whatever became of it.
+"""The record of a campaign: what was asked, and one flat row for each answer, whatever became of
+it.
 
-Rates divide by what was asked, so nothing that was asked may vanish: an ``Ask`` is written down before
-anything runs, and ``missing`` makes the row of an answer that never came.
+Rates divide by what was asked, so nothing that was asked may vanish: an ``Ask`` is written down
+before anything runs, and ``missing`` makes the row of an answer that never came.
 """
 
 from __future__ import annotations
@@ -115,9 +116,9 @@ class Row:
         matrix_source: How to get the matrix again.
         rows: M; None when the matrix was not built, like ``cols`` (N), ``nnz`` (Z) and ``flops``.
         device: Name of the device; empty when none was reached.
-        hot_us: Median device time of one multiplication, back to back; ``low`` and ``high`` are its 95 %
-            interval, ``samples`` every sample; ``launches`` multiplications per sample; ``settled``
-            whether the interval became tight. The same for ``cold``.
+        hot_us: Median device time of one multiplication, back to back; ``low`` and ``high`` are its
+            95 % interval, ``samples`` every sample; ``launches`` multiplications per sample;
+            ``settled`` whether the interval became tight. The same for ``cold``.
         emulated_us: Host time of one emulated run; never a basis for a speedup.
         registers: Registers per thread; the compiler's other figures are bytes.
         format_bytes: Bytes of the format arrays that the program binds.
@@ -229,7 +230,9 @@ class Row:
 
 
 def judged(base: Row, problem: Problem, answer: Answer, verdict: Evaluation) -> Row:
-    """The row of an answer that was evaluated; ``base`` says who was asked and which answer it is."""
+    """The row of an answer that was evaluated; ``base`` says who was asked and which answer it
+    is.
+    """
     rows, cols = problem.matrix.csr.shape
     resources = verdict.resources
     dense = (rows + cols) * problem.columns * problem.dtype.numpy.itemsize
@@ -296,7 +299,8 @@ def missing(
 def complete(campaign: str, asks: list[Ask], rows: list[Row], reason: str) -> list[Row]:
     """Every row in the order asked, with one made up for each answer that never came.
 
-    How many answers an author gives is up to it (a deterministic one gives one), and its first row says it.
+    How many answers an author gives is up to it (a deterministic one gives one), and its first row
+    says it.
     """
     found: dict[str, dict[int, Row]] = {}
     for row in rows:

@@ -1,8 +1,9 @@
 """Device times as pytest-benchmark's own measurements.
 
-pytest-benchmark times a callable with a timer. Here the device has been timed already, so the callable does
-nothing and the timer plays the recorded samples back: the statistics, tables, comparisons and files are
-pytest-benchmark's own. Everything that depends on how it works inside is in this module.
+pytest-benchmark times a callable with a timer. Here the device has been timed already, so the
+callable does nothing and the timer plays the recorded samples back: the statistics, tables,
+comparisons and files are pytest-benchmark's own. Everything that depends on how it works inside is
+in this module.
 """
 
 from __future__ import annotations
@@ -87,10 +88,12 @@ def play_all(config: pytest.Config, replays: Iterable[Replay]) -> None:
 
 
 def allow_only_with_workers(config: pytest.Config) -> None:
-    """Makes ``--benchmark-only`` work with pytest-xdist; call before pytest-benchmark is configured.
+    """Makes ``--benchmark-only`` work with pytest-xdist; call before pytest-benchmark is
+    configured.
 
-    It refuses the two together because host times taken side by side disturb each other. Device times do not:
-    the harness measures one program at a time. Host benchmarks stay switched off under xdist as ever.
+    It refuses the two together because host times taken side by side disturb each other. Device
+    times do not: the harness measures one program at a time. Host benchmarks stay switched off
+    under xdist as ever.
     """
     distributed = config.getoption("dist", "no") != "no" or hasattr(config, "workerinput")
     if distributed and config.getoption("benchmark_only", False):

@@ -1,7 +1,7 @@
 """The life of one campaign in one pytest process: opened, measured, put on record, closed.
 
-With pytest-xdist the workers measure and the controller keeps the record: it alone writes ``campaign.json`` and
-talks to MLflow. Without it, one process does both.
+With pytest-xdist the workers measure and the controller keeps the record: it alone writes
+``campaign.json`` and talks to MLflow. Without it, one process does both.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Session:
         worker: Name of the xdist worker; empty in the process that keeps the record.
 
     Attributes:
-        warnings: One line for each thing that went wrong with the record; the exit code says so too.
+        warnings: One line for each thing that went wrong with the record; the exit code says so
+            too.
     """
 
     def __init__(
@@ -73,7 +74,9 @@ class Session:
         }
 
     def find(self, op: Op, identifier: str) -> tuple[Pair, tuple[int, int]] | None:
-        """The pair with a pytest id, with the positions of its matrix and of the pair in their order."""
+        """The pair with a pytest id, with the positions of its matrix and of the pair in their
+        order.
+        """
         return self._order.get((op, identifier))
 
     @property
@@ -89,7 +92,8 @@ class Session:
         return f"MLflow {self._tracker.uri}, run {self.name}; journal {self.folder}"
 
     def look(self) -> None:
-        """Finds out what the device is without keeping it, for a process that only keeps the record.
+        """Finds out what the device is without keeping it, for a process that only keeps the
+        record.
 
         Raises:
             ConfigError: A matrix file cannot be used.
@@ -119,7 +123,8 @@ class Session:
         return self.campaign
 
     def keep_record(self) -> None:
-        """Starts the record; a tracking store that cannot be used is a warning, for the journal has it all.
+        """Starts the record; a tracking store that cannot be used is a warning, for the journal has
+        it all.
 
         Raises:
             JournalError: The journal cannot be written.

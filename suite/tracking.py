@@ -1,9 +1,9 @@
 """A campaign in MLflow: one parent run, one child run for each author and operation.
 
-The parent is made when measuring starts and holds what makes the numbers reproducible; children, metrics and
-artifacts follow when it ends, from the journal, so a campaign that was interrupted or could not reach its
-server is logged by the same code later (``python -m suite import``). No metric is ever infinite or NaN:
-what has no value is left out.
+The parent is made when measuring starts and holds what makes the numbers reproducible; children,
+metrics and artifacts follow when it ends, from the journal, so a campaign that was interrupted or
+could not reach its server is logged by the same code later (``python -m suite import``). No metric
+is ever infinite or NaN: what has no value is left out.
 """
 
 from __future__ import annotations
@@ -143,7 +143,9 @@ class Tracker:
 
 
 def close_stale(client: MlflowClient, experiment: str) -> int:
-    """Marks runs KILLED that say RUNNING while their process on this host is dead; returns how many."""
+    """Marks runs KILLED that say RUNNING while their process on this host is dead; returns how
+    many.
+    """
     host = this_process().host
     closed = 0
     while True:
@@ -232,7 +234,9 @@ def _matrices(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
 
 
 def _write_rows(rows: Sequence[Row], folder: Path) -> None:
-    """``rows.json`` always, ``rows.csv`` to look at, ``rows.parquet`` where pyarrow is installed."""
+    """``rows.json`` always, ``rows.csv`` to look at, ``rows.parquet`` where pyarrow is
+    installed.
+    """
     plain = [row.to_dict() for row in rows]
     _write_json(folder / "rows.json", plain)
     lists = ("hot_samples_us", "cold_samples_us", "log")

@@ -1,6 +1,7 @@
 """The storage formats, found by looking: a module here that defines a ``Format`` adds it.
 
-``formats()`` maps the name used in ``//! format`` to the class; ``make`` builds one from its parameters.
+``formats()`` maps the name used in ``//! format`` to the class; ``make`` builds one from its
+parameters.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def make(name: str, parameters: Mapping[str, int]) -> Format:
     """Builds a format from what a program's ``//! format`` line says.
 
     Raises:
-        ValueError: Unknown format or parameter, or a value that the format refuses; lists the known ones.
+        ValueError: Unknown format or parameter, or a value that the format refuses; lists the known
+        ones.
     """
     cls = formats().get(name)
     if cls is None:

@@ -1,7 +1,8 @@
 """What a storage format is: pure functions from a canonical CSR matrix to named arrays.
 
-A format never copies values. It says for each of its value slots which CSR entry belongs there, so that
-fresh values for the same structure cost one gather on the device instead of another conversion.
+A format never copies values. It says for each of its value slots which CSR entry belongs there, so
+that fresh values for the same structure cost one gather on the device instead of another
+conversion.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class Layout:
     Attributes:
         sizes: Integers that programs may name, beside ``rows``, ``cols``, ``nnz`` and ``n``.
         index: Structure arrays by name, one-dimensional. int32 unless the format says otherwise.
-        values: Value arrays by name, each as an int32 map from slot to CSR entry, ``PADDING`` where the
-            slot holds zero. ``None`` stands for the identity: the array is CSR's own, in order.
+        values: Value arrays by name, each as an int32 map from slot to CSR entry, ``PADDING`` where
+            the slot holds zero. ``None`` stands for the identity: the array is CSR's own, in order.
     """
 
     sizes: Mapping[str, int]
@@ -60,8 +61,8 @@ class Footprint:
 class Format(ABC):
     """A storage format with its parameters chosen, for example ``Sell(c=32, sigma=1024)``.
 
-    A subclass is a frozen dataclass whose fields are the parameters (positive integers with defaults), and
-    lives in a module of its own in this package; nothing else has to know it.
+    A subclass is a frozen dataclass whose fields are the parameters (positive integers with
+    defaults), and lives in a module of its own in this package; nothing else has to know it.
 
     Attributes:
         name: What ``//! format`` calls it.
@@ -96,8 +97,8 @@ def refuse_blow_up(what: str, slots: int, nnz: int) -> None:
     """Refuses a format that would hold mostly padding, or more slots than int32 counts.
 
     Raises:
-        NotApplicableError: More than ``MAX_GROWTH`` slots per entry and more than ``ALWAYS_FINE`` in
-            all, or beyond int32; the message says how far it is off.
+        NotApplicableError: More than ``MAX_GROWTH`` slots per entry and more than ``ALWAYS_FINE``
+            in all, or beyond int32; the message says how far it is off.
     """
     if slots > ALWAYS_FINE and slots > MAX_GROWTH * nnz:
         raise NotApplicableError(

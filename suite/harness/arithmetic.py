@@ -1,7 +1,7 @@
 """Integer arithmetic over named sizes, as it stands in a program's header lines.
 
-The text is parsed into Python's syntax tree and walked by a table of the few node kinds that are allowed;
-nothing is ever passed to ``eval``.
+The text is parsed into Python's syntax tree and walked by a table of the few node kinds that are
+allowed; nothing is ever passed to ``eval``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def evaluate(text: str, sizes: Mapping[str, int]) -> int:
         An integer in [0, 2⁶³).
 
     Raises:
-        ExpressionError: Not readable, an unknown name, a division by zero, or a result out of range.
+        ExpressionError: Not readable, an unknown name, a division by zero, or a result out of
+        range.
     """
     value = _value(_parse(text).body, sizes, text)
     if not 0 <= value < LIMIT:

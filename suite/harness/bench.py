@@ -1,7 +1,7 @@
 """Problems resident on a device, and the judging of programs on them. Runs inside a worker process.
 
-A matrix is uploaded once, converted once per format, and stays until it is released. Programs get their own
-copies; the copies that the check uses are never given to a program.
+A matrix is uploaded once, converted once per format, and stays until it is released. Programs get
+their own copies; the copies that the check uses are never given to a program.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class ProblemRef:
     Attributes:
         key: Its name within the campaign.
         digest: Content digest of the matrix.
-        folder: Where ``indptr.npy``, ``indices.npy`` and ``values.npy`` (in the problem's precision) lie.
+        folder: Where ``indptr.npy``, ``indices.npy`` and ``values.npy`` (in the problem's
+            precision) lie.
         shape: M and N.
         op: The operation.
         columns: K.
@@ -113,8 +114,8 @@ class Bench:
 
     Args:
         device: Where they run.
-        isolate: Runs a judgement so that its fault does no harm here; the identity where the whole process
-            is the isolation.
+        isolate: Runs a judgement so that its fault does no harm here; the identity where the whole
+            process is the isolation.
     """
 
     def __init__(
@@ -320,7 +321,7 @@ class Bench:
                 self.device.free(buffer)
 
     def _anchor(self, posed: _Posed) -> None:
-        """Holds the device's check to SciPy: it accepts SciPy's product and sees one element altered."""
+        """Holds the device's check to SciPy: it accepts its product and sees one element altered."""
         ref, resident = posed.ref, posed.resident
         self.device.uniform(posed.dense, ref.dtype.numpy, _dense_seed(ref, 0))
         dense = self.device.download(posed.dense, ref.dtype.numpy)
@@ -341,8 +342,8 @@ class Bench:
             if found.wrong != wrong:
                 raise DeviceFault(
                     Status.INFRASTRUCTURE_ERROR,
-                    f"{ref.key}: the device's check and SciPy disagree ({found.wrong} wrong instead of {wrong},"
-                    f" ratio {found.ratio:.3g}, row {found.row})",
+                    f"{ref.key}: the device's check and SciPy disagree ({found.wrong} wrong"
+                    f" instead of {wrong}, ratio {found.ratio:.3g}, row {found.row})",
                 )
 
     def _forget(self, posed: _Posed, fmt: Format) -> None:

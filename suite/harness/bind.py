@@ -1,6 +1,7 @@
 """From declaration and problem to plan: every name becomes a buffer or a number.
 
-``check_names`` needs no matrix and runs before the compiler does; ``bind`` needs the sizes of the format.
+``check_names`` needs no matrix and runs before the compiler does; ``bind`` needs the sizes of the
+format.
 """
 
 from __future__ import annotations

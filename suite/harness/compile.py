@@ -1,7 +1,7 @@
 """From declaration to machine code, with the compiler that every CUDA installation has: NVRTC.
 
-It needs no GPU, so a host without one measures real compile rates. A program is compiled alone: no include
-path, no header, nothing on its command line that the program chose.
+It needs no GPU, so a host without one measures real compile rates. A program is compiled alone: no
+include path, no header, nothing on its command line that the program chose.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Target:
 
 
 def source_of(code: str, constants: Mapping[str, int], dtype: DType) -> str:
-    """The program with the suite's prelude before it, in such a way that line numbers stay the text's own."""
+    """The program with the suite's prelude before it; line numbers stay the text's own."""
     macros = "".join(f"#define {name} {value}\n" for name, value in constants.items())
     return f'{_PRELUDE[dtype]}\n{macros}#line 1 "program.cu"\n{code}\n'
 
@@ -125,8 +125,8 @@ def supported_architectures() -> list[int]:
 def architecture(capability: int, supported: list[int]) -> str:
     """The architecture to compile for on a device of this compute capability.
 
-    The device's own where the compiler knows it; otherwise code for the highest architecture below it,
-    which the driver translates.
+    The device's own where the compiler knows it; otherwise code for the highest architecture below
+    it, which the driver translates.
 
     Args:
         capability: 90 for compute capability 9.0.

@@ -1,8 +1,9 @@
 """The seam between the evaluation path and the machine that runs a program.
 
-Two implementations: ``cuda`` (pycuda on the primary context) and ``emulator`` (the same device code as
-C++ on the host). Both live inside a worker process, so a fault or a hang costs the worker, not the run.
-Everything above this seam is the same for every device, and everything below knows plans only.
+Two implementations: ``cuda`` (pycuda on the primary context) and ``emulator`` (the same device code
+as C++ on the host). Both live inside a worker process, so a fault or a hang costs the worker, not
+the run. Everything above this seam is the same for every device, and everything below knows plans
+only.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Executable(Protocol):
     """Something that can be enqueued on the device: a loaded program or a library call."""
 
     def run(self) -> None:
-        """Enqueues one whole multiplication, clears included. Asynchronous; errors come at ``sync``."""
+        """Enqueues one whole multiplication, clears included; errors come at ``sync``."""
         ...
 
     def refresh(self) -> None:
@@ -102,7 +103,7 @@ class Executable(Protocol):
         ...
 
     def collect(self) -> None:
-        """Brings the result into the output buffer, where it is elsewhere; not timed. Most do nothing."""
+        """Brings the result into the output buffer, where it is elsewhere; not timed."""
         ...
 
     def close(self) -> None:
@@ -122,8 +123,8 @@ class Buffer(Protocol):
 class Device(Protocol):
     """Memory, programs, checks and clocks of one device.
 
-    Letters: M rows, N columns, Z entries, K dense columns. Any method raises ``DeviceFault`` when the
-    device reports one.
+    Letters: M rows, N columns, Z entries, K dense columns. Any method raises ``DeviceFault`` when
+    the device reports one.
     """
 
     facts: DeviceFacts
@@ -149,7 +150,7 @@ class Device(Protocol):
         ...
 
     def uniform(self, buffer: Buffer, dtype: np.dtype, seed: int) -> None:
-        """Fills with ``suite.harness.inputs.uniform(seed, count, dtype)``, never zero, in (-1, 1)."""
+        """Fills with ``suite.harness.inputs.uniform(seed, count, dtype)``."""
         ...
 
     def gather(self, source: Buffer, slots: Buffer | None, out: Buffer, dtype: np.dtype) -> None:
@@ -177,12 +178,12 @@ class Device(Protocol):
         columns: int,
         dtype: np.dtype,
     ) -> Check:
-        """Compares ``output`` (M × K, row-major) with ``A @ dense`` by the bound of ``suite.harness.verify``.
+        """Compares ``output`` with ``A @ dense`` by the bound of ``suite.harness.verify``.
 
         Args:
             csr: Row pointers (M + 1), column indices (Z) and values (Z) that no program was given.
             dense: x or B, N × K, row-major.
-            output: y or C.
+            output: y or C, M × K, row-major.
             rows: M.
             columns: K.
             dtype: Precision of values, dense input and output.

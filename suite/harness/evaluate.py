@@ -1,7 +1,7 @@
 """From text to verdict: parse → bind → compile → load → verify → time → ``Evaluation``.
 
-The one path for every author. Steps that need no device run here; the rest is asked of a worker process,
-which is replaced when a program takes it down.
+The one path for every author. Steps that need no device run here; the rest is asked of a worker
+process, which is replaced when a program takes it down.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ class Evaluator:
     def evaluate(self, problem: Problem, answer: Answer) -> Evaluation:
         """Evaluates one answer to one problem.
 
-        Never raises for anything that the program did, nor for a lost worker: whatever happens is a status.
+        Never raises for anything that the program did, nor for a lost worker: whatever happens is a
+        status.
         """
         evaluation = self._attempt(problem, answer)
         if evaluation.status is Status.INFRASTRUCTURE_ERROR:
@@ -128,7 +129,7 @@ class Evaluator:
         return evaluation
 
     def compile_ahead(self, programs: Sequence[KernelProgram], dtype: DType) -> None:
-        """Compiles programs in parallel, so that evaluating them finds the binary. Failures wait their turn."""
+        """Compiles programs in parallel; evaluating them then finds binary or refusal."""
         with ThreadPoolExecutor(len(self._compilers)) as threads:
             free = list(self._compilers)
 

@@ -16,7 +16,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 
 
 class Exchange:
-    """A private folder of arrays, in shared memory where there is room; gone when closed or at exit."""
+    """A private folder of arrays, in shared memory where there is room; gone at exit."""
 
     def __init__(self) -> None:
         self._folder: Path | None = None

@@ -1,8 +1,8 @@
 """Input values that host and device make alike, so that nothing large has to travel.
 
-Element i of a stream is a hash of (seed, i): splitmix64 (Steele, Lea and Flood, 2014), mapped to an odd
-multiple of 2⁻²³ in (−1, 1). Such a value is exact in float32 and never zero, so no product vanishes and
-no unwritten output hides. The CUDA twin is ``uniform`` in ``cuda/kernels.cu``.
+Element i of a stream is a hash of (seed, i): splitmix64 (Steele, Lea and Flood, 2014), mapped to an
+odd multiple of 2⁻²³ in (−1, 1). Such a value is exact in float32 and never zero, so no product
+vanishes and no unwritten output hides. The CUDA twin is ``uniform`` in ``cuda/kernels.cu``.
 """
 
 from __future__ import annotations

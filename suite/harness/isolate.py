@@ -1,7 +1,7 @@
 """Runs a judgement in a forked child, so that a fault or a hang ends the child alone.
 
-Fits the emulator, whose problems then need no reloading. A process that holds a GPU must not fork; there the
-worker process itself is what gets replaced.
+Fits the emulator, whose problems then need no reloading. A process that holds a GPU must not fork;
+there the worker process itself is what gets replaced.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def forked(attempt: Callable[[], Verdict], run_s: float) -> Verdict:
         run_s: Seconds it may take.
 
     Returns:
-        The child's verdict; ``timeout`` when it took too long, ``memory_fault`` when it hit a guard page,
-        ``infrastructure_error`` when it ended in another way.
+        The child's verdict; ``timeout`` when it took too long, ``memory_fault`` when it hit a guard
+        page, ``infrastructure_error`` when it ended in another way.
     """
     verdict_in, verdict_out = os.pipe()
     fault_in, fault_out = os.pipe()

@@ -1,4 +1,4 @@
-"""The verdict on something that runs: is it right, does it leave its inputs alone, how long does it take.
+"""The verdict on something that runs: is it right, are its inputs untouched, how long it takes.
 
 The same steps for a hand-tuned program, a generated one and a library call.
 """
@@ -87,9 +87,9 @@ def judge(
 ) -> Verdict:
     """Verifies and times one executable.
 
-    Each of two input sets (same structure, other values) is multiplied into a poisoned output and compared;
-    the inputs must come out unchanged. After timing, what the last timed run wrote is compared too, then
-    the inputs change under the same buffers and it runs once more.
+    Each of two input sets (same structure, other values) is multiplied into a poisoned output and
+    compared; the inputs must come out unchanged. After timing, what the last timed run wrote is
+    compared too, then the inputs change under the same buffers and it runs once more.
 
     Args:
         device: Where it runs.

@@ -26,8 +26,8 @@ _WORKSPACE_TYPES = ("int", "unsigned", "float", "double", "real")
 def parse(text: str) -> Declaration:
     """Reads a program.
 
-    A byte-order mark and one Markdown fence around the whole text are taken off, since language models
-    write them; everything else is taken as it is.
+    A byte-order mark and one Markdown fence around the whole text are taken off, since language
+    models write them; everything else is taken as it is.
 
     Args:
         text: The program as its author wrote it.

@@ -1,4 +1,4 @@
-"""What a program declares and what will run: the two shapes a program takes between text and device.
+"""The two shapes that a program takes between text and device.
 
 ``parse`` turns a text into a ``Declaration``; ``bind`` turns a declaration and one problem into a
 ``Plan``, in which every name has become a buffer or a number. Devices know plans only.
@@ -12,7 +12,7 @@ from suite.formats.base import Format
 
 
 class ProgramError(ValueError):
-    """A program that says something it may not; the message names the line and what would be right."""
+    """A program that says what it may not; the message names the line and what is right."""
 
 
 class ParseError(ProgramError):
@@ -29,8 +29,8 @@ class Parameter:
 
     Attributes:
         name: Its name, by which it binds.
-        base: Its type without ``const``, ``volatile``, ``__restrict__`` and the star: ``int``, ``float``,
-            ``real``, ``unsigned int``, ``long long``.
+        base: Its type without ``const``, ``volatile``, ``__restrict__`` and the star: ``int``,
+            ``float``, ``real``, ``unsigned int``, ``long long``.
         pointer: Whether it is a pointer.
         const: Whether what it points to is const.
         line: Line of the text, from 1.

@@ -21,7 +21,7 @@ def cuda(cache: Path, ordinal: int) -> Bench:
 
 
 def emulator(cache: Path, run_s: float) -> Bench:
-    """A bench on the emulator; every program runs in a forked child for at most ``run_s`` seconds."""
+    """A bench on the emulator; every program runs in a child, for at most ``run_s`` seconds."""
     from suite.harness.emulator.device import EmulatorDevice
     from suite.harness.isolate import forked
 

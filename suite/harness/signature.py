@@ -1,7 +1,8 @@
 """Reads CUDA source as far as the suite needs: its tokens, directives and kernel signatures.
 
-A tokeniser, not text search: comments, strings, line splices and digraphs are seen as the compiler sees
-them. Macros are not expanded, so a kernel's name and parameters must stand in the text as they are.
+A tokeniser, not text search: comments, strings, line splices and digraphs are seen as the compiler
+sees them. Macros are not expanded, so a kernel's name and parameters must stand in the text as they
+are.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ def check_directives(found: Sequence[Token]) -> None:
             word = found[position + 1] if position + 1 < len(found) else token
             if word.kind != "newline" and word.text not in DIRECTIVES:
                 raise ParseError(
-                    f"line {token.line}: #{word.text} is refused; allowed are {', '.join(sorted(DIRECTIVES))}"
+                    f"line {token.line}: #{word.text} is refused; allowed are "
+                    f"{', '.join(sorted(DIRECTIVES))}"
                 )
         fresh = token.kind == "newline"
     for token in found:
@@ -100,7 +102,8 @@ def kernels(found: Sequence[Token]) -> dict[str, tuple[Parameter, ...]]:
     """Parameters of every ``extern "C" __global__`` kernel, by its name.
 
     Raises:
-        ParseError: A kernel without C linkage, defined twice, or with a parameter that cannot be read.
+        ParseError: A kernel without C linkage, defined twice, or with a parameter that cannot be
+        read.
     """
     code = [token for token in found if token.kind != "newline"]
     result: dict[str, tuple[Parameter, ...]] = {}
@@ -201,7 +204,8 @@ def _parameter(group: Sequence[Token], kernel: str, line: int) -> Parameter:
     stars = words.count("*")
     if stars > 1 or any(t.kind not in ("name", "punct") or t.text in "&[]()<>=:{}" for t in group):
         raise ParseError(
-            f"line {line}: kernel {kernel}: parameter {shown!r} is neither a number nor a plain pointer"
+            f"line {line}: kernel {kernel}: parameter {shown!r} is neither a number nor a plain"
+            " pointer"
         )
     before_star = words[: words.index("*")] if stars else words[:-1]
     base = " ".join(word for word in before_star if word not in _QUALIFIERS)

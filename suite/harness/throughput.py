@@ -1,8 +1,8 @@
 """How fast the evaluation path itself is: ``python -m suite.harness.throughput``.
 
 Two figures that training depends on: programs compiled a second on all cores, and wall time of one
-evaluation of a program on a resident problem, compilation excluded. Prints one JSON object. Left out on
-purpose: how fast any program is; that is what the suite measures.
+evaluation of a program on a resident problem, compilation excluded. Prints one JSON object. Left
+out on purpose: how fast any program is; that is what the suite measures.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def evaluation_wall(device: str, matrix: str, repeats: int) -> dict[str, dict[st
         repeats: Evaluations of each baseline.
 
     Returns:
-        For each operation: milliseconds at the median and at the 95th percentile over every evaluation, and
-        the slowest baseline's median.
+        For each operation: milliseconds at the median and at the 95th percentile over every
+        evaluation, and the slowest baseline's median.
     """
     (spec,) = select(matrix)
     built = spec.build()

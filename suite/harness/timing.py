@@ -21,7 +21,8 @@ class Precision:
         least: Samples to take in any case.
         most: Samples never to exceed.
         budget_ms: Device time for one figure, in milliseconds; checked between samples.
-        sample_us: Wanted length of one sample, in microseconds; decides the multiplications per sample.
+        sample_us: Wanted length of one sample, in microseconds; decides the multiplications per
+            sample.
         most_launches: Multiplications per sample never to exceed.
     """
 
@@ -40,8 +41,8 @@ class Precision:
 def median_interval(samples: Sequence[float]) -> tuple[float, float, float]:
     """Median with its distribution-free 95 % interval, from order statistics.
 
-    The interval's ranks are n/2 ± 1.96·√n/2 (normal approximation of the binomial); with fewer than six
-    samples it is the whole range, which covers less than 95 %.
+    The interval's ranks are n/2 ± 1.96·√n/2 (normal approximation of the binomial); with fewer than
+    six samples it is the whole range, which covers less than 95 %.
 
     Returns:
         Lower end, median, upper end, in the samples' unit.

@@ -5,11 +5,12 @@ For a row with z entries, any order of summation of z rounded products obeys, to
     |y − ŷ| ≤ (z + 2) · u · Σ |a||x|  +  z · s
 
 with u the unit roundoff of the working precision (Higham, *Accuracy and Stability of Numerical
-Algorithms*, 2nd ed., §3.1) and s the smallest subnormal, for products that underflow. A fixed relative
-tolerance would fail correct programs on badly scaled rows and pass programs that write zeros.
+Algorithms*, 2nd ed., §3.1) and s the smallest subnormal, for products that underflow. A fixed
+relative tolerance would fail correct programs on badly scaled rows and pass programs that write
+zeros.
 
-This module is the definition. The CUDA device computes the same quantities in ``cuda/kernels.cu`` and is
-held to this module when a problem is loaded.
+This module is the definition. The CUDA device computes the same quantities in ``cuda/kernels.cu``
+and is held to this module when a problem is loaded.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def reference(
 ) -> tuple[np.ndarray, np.ndarray]:
     """``A B`` in higher precision, with the bound on each element's error.
 
-    float32 inputs are multiplied in float64, float64 inputs in extended precision (80-bit where the host
-    has it).
+    float32 inputs are multiplied in float64, float64 inputs in extended precision (80-bit where the
+    host has it).
 
     Args:
         row_ptr: M + 1.

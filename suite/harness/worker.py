@@ -1,8 +1,8 @@
-"""A process that does what may go wrong: it is asked, it answers, and it is replaced when it does not.
+"""A process that does what may go wrong: it is asked, and replaced when it does not answer.
 
-Only this module knows how processes talk. A service is an object whose methods are called by name; it is made
-in the child by a factory, ``module:function``. The child gets a short list of environment variables, so no credential reaches a program, and
-ends when its parent does.
+Only this module knows how processes talk. A service is an object whose methods are called by name;
+it is made in the child by a factory, ``module:function``. The child gets a short list of
+environment variables, so no credential reaches a program, and ends when its parent does.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Worker:
                 f"the {self._service.rpartition(':')[2]} process ended ({ending})"
             ) from error
         except BaseException:
-            self.close()  # an interrupt between question and answer: the answer would be taken for the next
+            self.close()  # interrupted: its answer must not be taken for the next one's
             raise
         if not good:
             raise answer

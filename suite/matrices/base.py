@@ -49,7 +49,8 @@ class MatrixSpec:
     Attributes:
         name: Name of the matrix it builds.
         family: Its structure.
-        make: Builds it; takes nothing, is deterministic, may be slow. Returns anything ``canonical`` takes.
+        make: Builds it; takes nothing, is deterministic, may be slow. Returns anything
+            ``canonical`` takes.
         params: What distinguishes it within the family.
         source: How to get it again, in words.
     """
@@ -82,12 +83,15 @@ def canonical(matrix: sparse.sparray | sparse.spmatrix, name: str) -> sparse.csr
         CSR with float64 values and int32 indices.
 
     Raises:
-        MatrixError: Complex, NaN or infinite values, or more rows, columns or entries than int32 counts.
+        MatrixError: Complex, NaN or infinite values, or more rows, columns or entries than int32
+        counts.
     """
     if matrix.ndim != 2:
         raise MatrixError(f"{name}: a matrix has two dimensions, not {matrix.ndim}")
     if np.issubdtype(matrix.dtype, np.complexfloating):
-        raise MatrixError(f"{name}: complex values are not supported; give its real part or its modulus")
+        raise MatrixError(
+            f"{name}: complex values are not supported; give its real part or its modulus"
+        )
     if max(*matrix.shape, matrix.nnz) > INT32_MAX:
         raise MatrixError(
             f"{name}: {matrix.shape[0]} × {matrix.shape[1]} with {matrix.nnz} entries is beyond the"
@@ -103,7 +107,9 @@ def canonical(matrix: sparse.sparray | sparse.spmatrix, name: str) -> sparse.csr
     if not np.isfinite(data).all():
         at = int(np.flatnonzero(~np.isfinite(data))[0])
         row = int(np.searchsorted(indptr, at, side="right")) - 1
-        raise MatrixError(f"{name}: entry ({row + 1}, {indices[at] + 1}) is {data[at]}; values must be finite")
+        raise MatrixError(
+            f"{name}: entry ({row + 1}, {indices[at] + 1}) is {data[at]}; values must be finite"
+        )
     out = sparse.csr_array((data, indices, indptr), shape=matrix.shape)
     out.has_sorted_indices = True
     out.has_canonical_format = True

@@ -45,7 +45,9 @@ def run(suite_dir: pytest.Pytester) -> Run:
             "-p": "no:cacheprovider",
         }
         given = {option.partition("=")[0] for option in options}
-        words = [f"{k}={v}" if k != "-p" else f"-p{v}" for k, v in defaults.items() if k not in given]
+        words = [
+            f"{k}={v}" if k != "-p" else f"-p{v}" for k, v in defaults.items() if k not in given
+        ]
         start = suite_dir.runpytest_subprocess if subprocess else suite_dir.runpytest_inprocess
         return start(*words, *options)
 

@@ -58,7 +58,9 @@ def test_an_ask_without_a_row_gets_one_that_says_so():
 
 
 def test_a_sample_that_a_model_still_owes_gets_a_row():
-    rows = complete("c", [MODEL], [ok(MODEL, 0, answers=3), ok(MODEL, 2, answers=3)], "the worker died")
+    rows = complete(
+        "c", [MODEL], [ok(MODEL, 0, answers=3), ok(MODEL, 2, answers=3)], "the worker died"
+    )
     assert [(r.sample, r.ok) for r in rows] == [(0, True), (1, False), (2, True)]
 
 
@@ -109,7 +111,9 @@ def test_a_broken_line_in_the_middle_is_named(folder):
 
 
 def test_a_row_with_an_unknown_status_is_named(folder):
-    (folder / "rows-main.jsonl").write_text(json.dumps({**row().to_dict(), "status": "fine"}) + "\n")
+    (folder / "rows-main.jsonl").write_text(
+        json.dumps({**row().to_dict(), "status": "fine"}) + "\n"
+    )
     with pytest.raises(JournalError, match=r"rows-main\.jsonl:1: .*fine"):
         read(folder)
 

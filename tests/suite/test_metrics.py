@@ -147,7 +147,9 @@ def test_the_best_of_the_baselines_fails_only_where_all_fail():
 def test_no_metric_is_ever_infinite_or_nan(cases):
     rows = [
         dataclasses.replace(
-            right("mine", us, f"m{at}", kind) if status is Status.OK else failed(status, f"m{at}", kind),
+            right("mine", us, f"m{at}", kind)
+            if status is Status.OK
+            else failed(status, f"m{at}", kind),
             error_ratio=ratio,
         )
         for at, (status, us, kind, ratio) in enumerate(cases)

@@ -15,7 +15,9 @@ def rows(suite_dir, folder=".suite"):
 
 
 def test_ids_name_matrix_and_author(run):
-    result = run("good,slow", "--suite-ops=spmv,spmm", "--suite-columns=8,32", "--collect-only", "-q")
+    result = run(
+        "good,slow", "--suite-ops=spmv,spmm", "--suite-columns=8,32", "--collect-only", "-q"
+    )
     assert [line for line in result.outlines if "::" in line] == [
         "test_spmv.py::test_spmv[one-good]",
         "test_spmv.py::test_spmv[one-slow]",
@@ -209,7 +211,9 @@ def test_a_folder_that_cannot_be_written_is_a_usage_error(run, suite_dir):
     (suite_dir.path / "file").write_text("")
     result = run("good", "--suite-folder=file")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *file*Not a directory; free space or give another folder*"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: *file*Not a directory; free space or give another folder*"]
+    )
 
 
 def test_a_program_of_ones_own_is_measured_like_any_other(run, suite_dir):

@@ -1,7 +1,7 @@
 """Device time of one multiplication, by replaying captured graphs.
 
-Timing single launches with events would add the host's launch cost, 10 to 20 µs, to whoever launches
-most. So every competitor is captured into a graph:
+Timing single launches with events would add the host's launch cost, 10 to 20 µs, to whoever
+launches most. So every competitor is captured into a graph:
 
 - hot: many multiplications back to back between two events, as in an iterative solver;
 - cold: the L2 is flushed before each multiplication, and event nodes inside the graph enclose the

@@ -1,9 +1,10 @@
 """cuSPARSE down the same path as every program: same buffers, same checks, same clock.
 
-Two routines: ``cusparse`` is what a user gets who calls the library with its defaults; ``cusparse_best`` is
-the fastest of its algorithms, formats, dense layouts and preprocessing on the problem at hand. For the latter
-each candidate is verified and timed briefly, then the fastest few are timed in full; its hot and its cold
-figure may come from different candidates, which makes it the strictest reference.
+Two routines: ``cusparse`` is what a user gets who calls the library with its defaults;
+``cusparse_best`` is the fastest of its algorithms, formats, dense layouts and preprocessing on the
+problem at hand. For the latter each candidate is verified and timed briefly, then the fastest few
+are timed in full; its hot and its cold figure may come from different candidates, which makes it
+the strictest reference.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def _cuda_version(number: int) -> tuple[int, int]:
 
 
 def _management(bus_id: str) -> dict[str, str]:
-    """What the management library knows: driver and clocks as found; empty where it is not there."""
+    """Driver and clocks as found; empty where the management library is not there."""
     try:
         import pynvml
 

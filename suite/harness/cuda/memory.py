@@ -48,7 +48,8 @@ def faults(otherwise: Status = Status.INFRASTRUCTURE_ERROR) -> Iterator[None]:
     """Turns driver errors into ``DeviceFault`` with the status they stand for.
 
     Args:
-        otherwise: Status of an error that is neither a fault of the program nor a launch it may not ask for.
+        otherwise: Status of an error that is neither a fault of the program nor a launch it may not
+            ask for.
     """
     try:
         yield
