@@ -70,6 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "suite(op): one item for each problem of the operation and author"
     )
+    config.addinivalue_line("markers", "xdist_group(name): items for one process (pytest-xdist)")
     replay.allow_only_with_workers(config)
     if _is_wanted(config):
         try:
@@ -266,7 +267,7 @@ def pytest_terminal_summary(
         terminalreporter.write_line(summary.NO_GPU)
     if record.unanswered:
         terminalreporter.write_line(f"{record.unanswered} of {len(record.rows)} were not measured")
-    terminalreporter.write_line(f"Results: {session.where} (make ui shows them)")
+    terminalreporter.write_line(f"Results: {session.where}")
     for warning in session.warnings:
         terminalreporter.write_line(f"WARNING: {warning}", yellow=True)
 
@@ -354,6 +355,7 @@ def _prepare(item: pytest.Item, session: Session) -> tuple[int, int] | None:
         return None
     pair, place = found
     item.stash[_ASK] = ask(session.config, pair, item.nodeid)
+    # For --dist loadgroup. It is not made the default: after a crash it leaves the group's rest unrun.
     item.add_marker(pytest.mark.xdist_group(pair.matrix.name))
     # A failed or skipped item has nothing to time, and that is reported already.
     item.add_marker(pytest.mark.filterwarnings("ignore:Benchmark fixture was not used"))

@@ -89,7 +89,7 @@ class Session:
         """Where the results are, in words."""
         if self._tracker is None:
             return f"journal {self.folder}"
-        return f"MLflow {self._tracker.uri}, run {self.name}; journal {self.folder}"
+        return f"MLflow {self._tracker.uri}, run {self.name} (see: make ui); journal {self.folder}"
 
     def look(self) -> None:
         """Finds out what the device is without keeping it, for a process that only keeps the

@@ -39,9 +39,10 @@ def obvious(text: str) -> dict[tuple[int, int], list[float]]:
     if field == "pattern" and symmetry == "skew-symmetric":
         raise RefusedError
     kept = [row for row in rows[1:] if row.strip(" \t") and not row.strip(" \t").startswith("%")]
-    if not kept or not all(re.fullmatch(r"\d{1,9}", w, re.ASCII) for w in kept[0].split(" ") if w):
+    words = re.split(r"[ \t]+", kept[0].strip(" \t")) if kept else [""]
+    if not all(re.fullmatch(r"\d{1,9}", word, re.ASCII) for word in words):
         raise RefusedError
-    sizes = [int(word) for word in kept[0].split(" ") if word]
+    sizes = [int(word) for word in words]
     if len(sizes) != 3 or len(kept) - 1 != sizes[2]:
         raise RefusedError
     if symmetry != "general" and sizes[0] != sizes[1]:

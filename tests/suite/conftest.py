@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-# pytester forgets what a run imports; what is imported here already need not be imported again each time.
+# pytester forgets what a run imports; what is imported here need not be, and pandas cannot be, again.
+import mlflow.tracking
+import pandas.core.arrays.arrow.extension_types
 import suite.baselines.vendor
 import suite.harness.evaluate
 import suite.matrices.sets  # noqa: F401

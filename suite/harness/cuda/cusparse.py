@@ -157,7 +157,8 @@ def _sensible(candidate: Candidate, pose: Pose) -> bool:
         return True
     if pose.shape[0] % fmt.b or pose.shape[1] % fmt.b:
         return False  # the library would read past x and write past y
-    return fmt.footprint(pose.csr).value_slots <= MAX_BSR_FILL * int(pose.csr.nnz)
+    entries = pose.footprint(Csr()).value_slots
+    return pose.footprint(fmt).value_slots <= MAX_BSR_FILL * entries
 
 
 def _first_run_us(device: CudaDevice, pose: Pose, candidate: Candidate, arrays: Arrays) -> float:

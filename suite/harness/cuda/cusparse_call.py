@@ -8,10 +8,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from suite.evaluation import Status
-from suite.formats.base import Format
+from suite.formats.base import Footprint, Format
 from suite.formats.bsr import Bsr
 from suite.formats.coo import Coo
 from suite.formats.csr import Csr
@@ -28,20 +27,25 @@ ROW, COLUMN = "row", "column"
 
 @dataclass(frozen=True)
 class Pose:
-    """The problem as the library sees it: matrix, precision and the dense buffers."""
+    """The problem as the library sees it.
+
+    Attributes:
+        op: The operation.
+        shape: M and N.
+        columns: K.
+        dtype: Precision.
+        dense: x or B.
+        output: y or C.
+        footprint: Footprint of the matrix in a format.
+    """
 
     op: Op
-    csr: sparse.csr_array
+    shape: tuple[int, int]
     columns: int
     dtype: DType
     dense: Buffer
     output: Buffer
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """M and N."""
-        rows, cols = self.csr.shape
-        return rows, cols
+    footprint: Callable[[Format], Footprint]
 
 
 @dataclass(frozen=True)

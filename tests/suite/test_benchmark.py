@@ -1,0 +1,105 @@
+"""pytest-benchmark shows device times as its own, and its JSON is strict and whole (case 20)."""
+
+import statistics
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+
+def bench(data, name):
+    return next(b for b in data["benchmarks"] if b["name"] == name)
+
+
+def test_gpu_samples_are_the_statistics(run, on_gpu, strict_json):
+    run("cusparse*,good", "--suite-matrices=one.mtx", "--benchmark-json=out.json")
+    found = bench(strict_json("out.json"), "test_spmv[one-good]")
+    assert found["stats"]["data"] == pytest.approx([9e-6, 10e-6, 11e-6])
+    assert found["stats"]["median"] == pytest.approx(10e-6)
+    assert found["stats"]["stddev"] == pytest.approx(statistics.stdev([9e-6, 10e-6, 11e-6]))
+    assert found["group"] == "spmv/one/f32"
+    assert found["params"] == {"matrix": "one", "author": "good"}
+
+
+def test_extra_info_has_verdict_resources_bandwidth_and_both_speedups(run, on_gpu, strict_json):
+    run("cusparse*,good", "--suite-matrices=one.mtx", "--benchmark-json=out.json")
+    extra = bench(strict_json("out.json"), "test_spmv[one-good]")["extra_info"]
+    assert (extra["status"], extra["correct"], extra["error_ratio"]) == ("ok", True, 0.25)
+    assert (extra["registers"], extra["format_bytes"]) == (32, 1000)
+    assert (extra["hot_us"], extra["cold_us"]) == (10.0, 20.0)
+    assert extra["speedup_vs_cusparse.hot"] == pytest.approx(2.0)
+    assert extra["speedup_vs_cusparse_best.cold"] == pytest.approx(1.6)
+    assert extra["bandwidth_gbps.hot"] == pytest.approx(1032 / 10e-6 / 1e9)
+    assert "emulated" not in extra
+
+
+def test_emulated_times_are_labelled_and_give_no_speedup(run, strict_json):
+    run("good,slow", "--suite-matrices=one.mtx", "--benchmark-json=out.json")
+    found = bench(strict_json("out.json"), "test_spmv[one-good]")
+    assert found["group"] == "spmv/one/f32 (emulated)"
+    assert found["extra_info"]["emulated"] is True
+    assert found["stats"]["data"] == pytest.approx([10e-3])
+    assert not [k for k in found["extra_info"] if "speedup" in k or "bandwidth" in k]
+
+
+def test_json_has_every_row_asked_for_and_is_strict(run, strict_json):
+    run("good,wrong,broken,unfit,hopeless,raises", "--benchmark-json=out.json")
+    data = strict_json("out.json")
+    assert {b["name"] for b in data["benchmarks"]} == {"test_spmv[one-good]", "test_spmv[two-good]"}
+    assert [
+        (row["author"], row["status"]) for row in data["suite_rows"] if row["matrix"] == "two"
+    ] == [
+        ("good", "ok"),
+        ("wrong", "wrong_result"),
+        ("broken", "compile_error"),
+        ("unfit", "not_applicable"),
+        ("hopeless", "parse_error"),
+        ("raises", "infrastructure_error"),
+    ]
+    assert data["suite_facts"]["device"]["name"] == "emulator"
+
+
+def test_json_is_written_even_where_nothing_was_right(run, strict_json):
+    run("wrong", "--benchmark-json=out.json")
+    data = strict_json("out.json")
+    assert data["benchmarks"] == []
+    assert [row["status"] for row in data["suite_rows"]] == ["wrong_result"] * 2
+
+
+def test_workers_fill_the_same_json_and_table(run, strict_json):
+    result = run(
+        "good,wrong", "-n2", "--benchmark-only", "--benchmark-json=out.json", subprocess=True
+    )
+    data = strict_json("out.json")
+    found = bench(data, "test_spmv[two-good]")
+    assert found["fullname"] == "test_spmv.py::test_spmv[two-good]"
+    assert found["stats"]["data"] == pytest.approx([10e-3])
+    assert len(data["suite_rows"]) == 4
+    result.stdout.fnmatch_lines(["*benchmark 'spmv/two/f32 (emulated)': 1 tests*"])
+
+
+def test_a_later_run_is_compared_with_a_saved_one(run, on_gpu):
+    run("good", "--suite-matrices=one.mtx", "--benchmark-save=before")
+    result = run("good", "--suite-matrices=one.mtx", "--benchmark-compare=0001")
+    result.stdout.fnmatch_lines(
+        ["*test_spmv?one-good? (0001_before)*", "*test_spmv?one-good? (NOW)*"]
+    )
+
+
+def test_benchmark_only_leaves_other_tests_out(run, suite_dir):
+    suite_dir.makepyfile(test_other="def test_other(): pass")
+    run("good", "--benchmark-only").assert_outcomes(passed=2, skipped=1)
+    run("good", "--benchmark-only", "-n1", subprocess=True).assert_outcomes(passed=2, skipped=1)
+
+
+def test_benchmark_disable_still_measures_rows(run):
+    run("good,wrong", "--benchmark-disable").assert_outcomes(passed=2, failed=2)
+
+
+def test_a_failed_item_causes_no_warning_of_its_own(run):
+    run("wrong,unfit").assert_outcomes(failed=2, skipped=2, warnings=0)
+
+
+def test_authors_can_be_grouped_by_pytest_benchmark(run):
+    result = run("good,slow", "--benchmark-group-by=param:author")
+    result.stdout.fnmatch_lines(["*benchmark 'author=good': 2 tests*"])
