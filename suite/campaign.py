@@ -1,5 +1,4 @@
-"""One pytest run: who is asked what, in an order that builds each matrix once, and the rows that
-come of it.
+"""One pytest run: who is asked what, building each matrix once, and the rows that come of it.
 
 Knows no pytest. An ask that goes wrong in any way still leaves its rows.
 """
@@ -88,8 +87,7 @@ def ask(config: SuiteConfig, pair: Pair, test: str) -> Ask:
 
 
 def check_files(specs: Sequence[MatrixSpec]) -> list[MatrixSpec]:
-    """Reads every matrix that comes from a file, so that a bad one is found before anything is
-    measured.
+    """Reads every matrix that comes from a file: a bad one is found before anything is measured.
 
     Returns:
         The same specs; those of small files hold what was read.

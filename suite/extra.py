@@ -1,6 +1,4 @@
-"""What a test says beside its statistics: the verdict, the compiler's figures, speedups where there
-are any.
-"""
+"""What a test says beside its statistics: verdict, compiler's figures, speedups where there are."""
 
 from __future__ import annotations
 

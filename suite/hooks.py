@@ -1,6 +1,4 @@
-"""Hooks by which a conftest or a plugin adds to the suite: authors of its own, another
-evaluator.
-"""
+"""Hooks by which a conftest or a plugin adds to the suite: its authors, another evaluator."""
 
 from __future__ import annotations
 
@@ -20,12 +18,11 @@ def pytest_suite_evaluator(device: str) -> Evaluates | None:
         device: ``auto``, ``cuda`` or ``emulator``.
 
     Raises:
-        RuntimeError: The device is not there; the message is one line and becomes a usage error.
+        DeviceUnavailable: It is not there; the message is one line and becomes a usage error.
     """
 
 
 @pytest.hookspec
 def pytest_suite_authors(device: str) -> Sequence[Author]:
-    """Authors that can be compared on the device (``cuda`` or ``emulator``), beside those of
-    others.
-    """
+    """Authors for the device (``cuda`` or ``emulator``), beside those of others."""
+    return ()

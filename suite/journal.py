@@ -153,9 +153,7 @@ def _parsed(parse: Callable[[Mapping[str, Any]], T], where: str, item: dict[str,
 
 
 def _lines(folder: Path, what: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each object of the ``what`` files with its place. A torn last line is no error: its process
-    died.
-    """
+    """Each object of the ``what`` files with its place; a torn last line is passed over."""
     for path in sorted(folder.glob(f"{what}-*.jsonl")):
         lines = path.read_text(encoding="utf-8").split("\n")
         for number, line in enumerate(lines, 1):
@@ -177,5 +175,6 @@ def _one_line(folder: Path) -> Iterator[None]:
     except OSError as error:
         where = error.filename or folder
         raise JournalError(
-            f"{where}: {error.strerror or error}; free space or give another folder with --suite-folder"
+            f"{where}: {error.strerror or error}; free space or give another folder"
+            " with --suite-folder"
         ) from error

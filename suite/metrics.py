@@ -153,8 +153,7 @@ def _preference(row: Row) -> tuple[int, float]:
 
 
 def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
-    """Every metric of one author on one operation, by the name that MLflow and the reports know it
-    by.
+    """Every metric of one author on one operation, by its name in MLflow and the reports.
 
     Args:
         rows: The author's rows with one label.

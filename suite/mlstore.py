@@ -99,7 +99,8 @@ def _connect(uri: str, artifacts: str | None) -> tuple[MlflowClient, str]:
     if found is not None:
         if found.lifecycle_stage != "active":
             raise TrackingError(
-                f"tracking store {_public(uri)}: experiment {EXPERIMENT} is deleted; restore it there"
+                f"tracking store {_public(uri)}: experiment {EXPERIMENT} is deleted;"
+                " restore it there"
             )
         return client, found.experiment_id
     try:

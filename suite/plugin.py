@@ -1,5 +1,4 @@
-"""The suite inside pytest: options, one item for each problem and author, outcomes, the closing
-summary.
+"""The suite inside pytest: options, an item for each problem and author, outcomes, the summary.
 
 Only hooks are here. What they ask for is in ``config``, ``campaign``, ``session``, ``replay`` and
 ``summary``.
@@ -38,7 +37,7 @@ _OPTIONS = {
     "ops": "spmv, spmm or both (default: both)",
     "authors": "names, globs, or paths of .cu programs, comma-separated (default: all)",
     "device": "auto, cuda or emulator (default: auto)",
-    "columns": "dense columns for SpMM (default: 32,128 on a GPU, 32 in the emulator)",
+    "columns": "dense columns for SpMM (default: 32,128)",
     "samples": "programs asked of each author for each problem (default: 1)",
     "dtype": "float32 or float64 (default: float32)",
     "tracking": "on or off: log to MLflow at MLFLOW_TRACKING_URI, or mlflow.db here (default: on)",
@@ -56,17 +55,20 @@ _MEASURED = pytest.StashKey[Measured]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """The ``--suite-*`` options."""
     group = parser.getgroup("suite", "SparseRL bench")
     for name, what in _OPTIONS.items():
         group.addoption(f"--suite-{name}", metavar=name.upper(), help=what)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """The hooks of ``suite.hooks``."""
     pluginmanager.add_hookspecs(hooks)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    """Decides the campaign, if this run concerns it: mistakes end here."""
     config.addinivalue_line(
         "markers", "suite(op): one item for each problem of the operation and author"
     )
@@ -82,6 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
+    """The campaign, in one line."""
     session = config.stash.get(_SESSION, None)
     if session is None:
         return None
@@ -92,12 +95,14 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
+    """Tells an xdist worker which campaign it works for."""
     session = node.config.stash.get(_SESSION, None)
     if session is not None:
         node.workerinput["suite_campaign"] = session.name
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One item for each pair that the ``suite`` marker's operation has."""
     marker = metafunc.definition.get_closest_marker("suite")
     if marker is None:
         return
@@ -117,6 +122,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Orders items by matrix, so that each is built once, and attaches what they ask."""
     if _MISTAKES in config.stash:
         raise pytest.UsageError(*config.stash[_MISTAKES].splitlines())
     marked = [item for item in items if item.get_closest_marker("suite")]
@@ -132,6 +138,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
+    """With xdist, the controller starts the record."""
     config = session.config
     if _worker(config) or _SESSION not in config.stash:
         return
@@ -142,6 +149,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Opens the device before the first item; SIGTERM is an interrupt from here on."""
     items = [item for item in session.items if _ASK in item.stash]
     _place(items)
     idle = session.config.option.collectonly or replay.skips_benchmarks(session.config)
@@ -164,6 +172,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 def pytest_runtest_protocol(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, object, object]:
+    """Notices the last item of a matrix."""
     if _ASK in item.stash:
         following = nextitem.stash.get(_ASK, None) if nextitem is not None else None
         item.stash[_LAST] = following is None or following.matrix != item.stash[_ASK].matrix
@@ -172,9 +181,7 @@ def pytest_runtest_protocol(
 
 @pytest.fixture
 def measure(request: pytest.FixtureRequest) -> Measure:
-    """Measures what the item asks for, and hands the times to the ``benchmark`` fixture given to
-    it.
-    """
+    """Measures what the item asks for, and hands the times to the ``benchmark`` fixture given."""
     item, config = request.node, request.config
     session, asked = config.stash[_SESSION], item.stash[_ASK]
 
@@ -186,13 +193,16 @@ def measure(request: pytest.FixtureRequest) -> Measure:
             rows = campaign.measure(asked, item.stash[_LAST])
         except JournalError as error:
             pytest.exit(str(error), returncode=1)
+        items, position, matrices = item.stash[_PLACE]
         item.stash[_MEASURED] = Measured(
-            asked.matrix,
-            *item.stash[_PLACE],
-            rows[0].rows,
-            rows[0].nnz,
-            sum(row.program_digest != "" for row in rows),
-            time.perf_counter() - started,
+            matrix=asked.matrix,
+            items=items,
+            position=position,
+            matrices=matrices,
+            rows=rows[0].rows,
+            nnz=rows[0].nnz,
+            programs=sum(row.program_digest != "" for row in rows),
+            seconds=time.perf_counter() - started,
         )
         replay.play(
             benchmark,
@@ -212,9 +222,10 @@ def measure(request: pytest.FixtureRequest) -> Measure:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Carries what progress needs to the process with the terminal."""
     report = yield
     if call.when == "teardown" and _MEASURED in item.stash:
-        report.suite_measured = dataclasses.asdict(item.stash[_MEASURED])
+        vars(report)["suite_measured"] = dataclasses.asdict(item.stash[_MEASURED])
     return report
 
 
@@ -222,6 +233,7 @@ def pytest_runtest_makereport(
 def pytest_sessionfinish(
     session: pytest.Session, exitstatus: int
 ) -> Generator[None, object, object]:
+    """Completes the record, before pytest-benchmark writes its files."""
     config = session.config
     ours = config.stash.get(_SESSION, None)
     if ours is not None:
@@ -242,6 +254,7 @@ def pytest_sessionfinish(
 
 @pytest.hookimpl(optionalhook=True, trylast=True)
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
+    """Adds every row, and leaves no number that strict JSON does not know."""
     session = config.stash.get(_SESSION, None)
     if session is not None and session.record is not None:
         output_json["suite_facts"] = dict(session.record.facts)
@@ -255,6 +268,7 @@ def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, A
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
+    """The closing table, and where the results are."""
     session = config.stash.get(_SESSION, None)
     if session is None or session.record is None:
         return
@@ -317,9 +331,7 @@ def _or_usage_error(step: Callable[[], object]) -> None:
 
 
 def _is_wanted(config: pytest.Config) -> bool:
-    """Whether mistakes in the options concern this run: an option is given, or the suite is
-    collected.
-    """
+    """Whether mistakes in the options concern this run: one is given, or the suite is collected."""
     if any(config.getoption(f"suite_{name}") is not None for name in _OPTIONS):
         return True
     here = Path(__file__).parent
@@ -331,7 +343,7 @@ def _is_wanted(config: pytest.Config) -> bool:
 
 def _worker(config: pytest.Config) -> str:
     """Name of this xdist worker; empty in the process that was started."""
-    return getattr(config, "workerinput", {}).get("workerid", "")
+    return str(getattr(config, "workerinput", {}).get("workerid", ""))
 
 
 def _is_controller(config: pytest.Config) -> bool:
@@ -355,7 +367,8 @@ def _prepare(item: pytest.Item, session: Session) -> tuple[int, int] | None:
         return None
     pair, place = found
     item.stash[_ASK] = ask(session.config, pair, item.nodeid)
-    # For --dist loadgroup. It is not made the default: after a crash it leaves the group's rest unrun.
+    # For --dist loadgroup. It is not made the default: after a crash it leaves the group's rest
+    # unrun.
     item.add_marker(pytest.mark.xdist_group(pair.matrix.name))
     # A failed or skipped item has nothing to time, and that is reported already.
     item.add_marker(pytest.mark.filterwarnings("ignore:Benchmark fixture was not used"))
@@ -363,7 +376,12 @@ def _prepare(item: pytest.Item, session: Session) -> tuple[int, int] | None:
 
 
 def _parameter(pair: Pair, name: str) -> str | int:
-    return {"matrix": pair.matrix.name, "columns": pair.columns, "author": pair.author.name}[name]
+    match name:
+        case "matrix":
+            return pair.matrix.name
+        case "author":
+            return pair.author.name
+    return pair.columns
 
 
 def _place(items: Sequence[pytest.Item]) -> None:

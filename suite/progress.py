@@ -13,8 +13,7 @@ import pytest
 
 @dataclass(frozen=True)
 class Measured:
-    """What became of one item, as much as progress needs; travels between processes as plain
-    values.
+    """What became of one item, as far as progress needs it; made of plain values.
 
     Attributes:
         matrix: Name of the matrix.

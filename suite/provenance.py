@@ -1,6 +1,4 @@
-"""What makes a number reproducible: who ran what, where, with which versions, and whether it still
-runs.
-"""
+"""What makes a number reproducible: who ran what, where, with which versions."""
 
 from __future__ import annotations
 
@@ -87,9 +85,7 @@ def _identity(pid: int) -> str:
 
 @dataclass(frozen=True)
 class Commit:
-    """State of the sources: commit id (``unknown`` outside a repository) and uncommitted
-    changes.
-    """
+    """State of the sources: commit id (``unknown`` outside a repository), uncommitted changes."""
 
     id: str
     dirty: bool | None

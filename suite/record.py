@@ -1,5 +1,4 @@
-"""The record of a campaign: what was asked, and one flat row for each answer, whatever became of
-it.
+"""The record of a campaign: what was asked, and one flat row for each answer.
 
 Rates divide by what was asked, so nothing that was asked may vanish: an ``Ask`` is written down
 before anything runs, and ``missing`` makes the row of an answer that never came.
@@ -230,9 +229,7 @@ class Row:
 
 
 def judged(base: Row, problem: Problem, answer: Answer, verdict: Evaluation) -> Row:
-    """The row of an answer that was evaluated; ``base`` says who was asked and which answer it
-    is.
-    """
+    """The row of an answer that was evaluated; ``base`` says who was asked, and which it is."""
     rows, cols = problem.matrix.csr.shape
     resources = verdict.resources
     dense = (rows + cols) * problem.columns * problem.dtype.numpy.itemsize

@@ -12,12 +12,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 from pytest_benchmark.session import BenchmarkSession
 from pytest_benchmark.utils import NameWrapper
+
+_Fixture: Any = BenchmarkFixture  # pytest-benchmark has no type annotations
+_Timer: Any = NameWrapper
 
 
 class DeviceTimer:
@@ -62,7 +65,7 @@ def play(benchmark: BenchmarkFixture, timer: DeviceTimer, replay: Replay) -> Non
     benchmark.extra_info.update(strict(dict(replay.extra)))
     if replay.samples_us:
         timer.load(replay.samples_us)
-        benchmark.pedantic(_nothing, rounds=len(replay.samples_us))
+        cast("Any", benchmark).pedantic(_nothing, rounds=len(replay.samples_us))
 
 
 def play_all(config: pytest.Config, replays: Iterable[Replay]) -> None:
@@ -72,7 +75,7 @@ def play_all(config: pytest.Config, replays: Iterable[Replay]) -> None:
         name = replay.test.rpartition("::")[2]
         identifier = name.partition("[")[2].removesuffix("]")
         timer = DeviceTimer()
-        fixture = BenchmarkFixture(
+        fixture = _Fixture(
             SimpleNamespace(
                 name=name,
                 nodeid=replay.test,
@@ -82,14 +85,13 @@ def play_all(config: pytest.Config, replays: Iterable[Replay]) -> None:
             logger=session.logger,
             warner=None,
             disabled=False,
-            **{**session.options, "timer": NameWrapper(timer)},
+            **{**session.options, "timer": _Timer(timer)},
         )
         play(fixture, timer, replay)
 
 
 def allow_only_with_workers(config: pytest.Config) -> None:
-    """Makes ``--benchmark-only`` work with pytest-xdist; call before pytest-benchmark is
-    configured.
+    """Makes ``--benchmark-only`` work with xdist; call before pytest-benchmark is configured.
 
     It refuses the two together because host times taken side by side disturb each other. Device
     times do not: the harness measures one program at a time. Host benchmarks stay switched off
@@ -148,8 +150,8 @@ def _nothing() -> None:
     pass
 
 
-def _session(config: pytest.Config) -> BenchmarkSession:
+def _session(config: pytest.Config) -> Any:
     session = getattr(config, "_benchmarksession", None)
-    if session is None:
+    if not isinstance(session, BenchmarkSession):
         raise pytest.UsageError("the suite needs pytest-benchmark; do not switch it off with -p")
     return session

@@ -74,9 +74,7 @@ class Session:
         }
 
     def find(self, op: Op, identifier: str) -> tuple[Pair, tuple[int, int]] | None:
-        """The pair with a pytest id, with the positions of its matrix and of the pair in their
-        order.
-        """
+        """The pair with a pytest id, with the positions of its matrix and of itself."""
         return self._order.get((op, identifier))
 
     @property
@@ -92,8 +90,7 @@ class Session:
         return f"MLflow {self._tracker.uri}, run {self.name} (see: make ui); journal {self.folder}"
 
     def look(self) -> None:
-        """Finds out what the device is without keeping it, for a process that only keeps the
-        record.
+        """Finds out what the device is without keeping it, to keep the record only.
 
         Raises:
             ConfigError: A matrix file cannot be used.
@@ -123,8 +120,7 @@ class Session:
         return self.campaign
 
     def keep_record(self) -> None:
-        """Starts the record; a tracking store that cannot be used is a warning, for the journal has
-        it all.
+        """Starts the record; a store that cannot be used is a warning, for the journal has it all.
 
         Raises:
             JournalError: The journal cannot be written.

@@ -1,5 +1,4 @@
-"""Where the names in the options are looked up: the project's own matrices, baselines and library
-routines.
+"""Where the names in the options are looked up: the project's matrices, baselines and libraries.
 
 Imported modules pull in mesh and graph libraries, so they are imported when a name is looked up.
 """

@@ -16,8 +16,8 @@ _GPU_METRICS = (
     "speedup_vs_cusparse_best.cold",
 )
 NO_GPU = (
-    "Emulated: this says what is right, not what is fast. With an NVIDIA GPU the same command adds device"
-    " times, bandwidth and speedups over cuSPARSE."
+    "Emulated: this says what is right, not what is fast. With an NVIDIA GPU the same command adds"
+    " device times, bandwidth and speedups over cuSPARSE."
 )
 
 

@@ -12,6 +12,7 @@ import csv
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,11 +91,10 @@ class Tracker:
         self, rows: Sequence[Row], everyone: Sequence[Row], record: Record, folder: Path
     ) -> None:
         from mlflow.entities import Metric, Param
-        from mlflow.utils.time import get_current_time_millis
 
         first = rows[0]
         with self._child(f"{first.label}.{first.author}", first) as run:
-            now = get_current_time_millis()
+            now = int(time.time() * 1000)
             metrics = [Metric(k, v, now, 0) for k, v in collect(rows, everyone).items()]
             params = {
                 "author": first.author,
@@ -139,13 +139,11 @@ class Tracker:
             "mlflow.user": os.environ.get("USER", "unknown"),
         }
         run = self._client.create_run(self._experiment, tags={**owner, **tags}, run_name=name)
-        return run.info.run_id
+        return str(run.info.run_id)
 
 
 def close_stale(client: MlflowClient, experiment: str) -> int:
-    """Marks runs KILLED that say RUNNING while their process on this host is dead; returns how
-    many.
-    """
+    """Marks RUNNING runs KILLED whose process on this host is dead; returns how many."""
     host = this_process().host
     closed = 0
     while True:
@@ -234,9 +232,7 @@ def _matrices(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
 
 
 def _write_rows(rows: Sequence[Row], folder: Path) -> None:
-    """``rows.json`` always, ``rows.csv`` to look at, ``rows.parquet`` where pyarrow is
-    installed.
-    """
+    """``rows.json`` always, ``rows.csv`` to look at, ``rows.parquet`` where there is pyarrow."""
     plain = [row.to_dict() for row in rows]
     _write_json(folder / "rows.json", plain)
     lists = ("hot_samples_us", "cold_samples_us", "log")

@@ -1,14 +1,15 @@
-"""A copy of the suite's two modules in a folder of its own, with the fake evaluator and two tiny matrices."""
+"""The suite's two modules in a folder of their own, with the fake evaluator and tiny matrices."""
 
 import json
 from collections.abc import Callable
 from pathlib import Path
 
+# pytester forgets what a run imports; what is imported here need not be, and pandas cannot be,
+# again.
+import mlflow.tracking  # noqa: F401
+import pandas.core.arrays.arrow.extension_types  # noqa: F401
 import pytest
 
-# pytester forgets what a run imports; what is imported here need not be, and pandas cannot be, again.
-import mlflow.tracking
-import pandas.core.arrays.arrow.extension_types
 import suite.baselines.vendor
 import suite.harness.evaluate
 import suite.matrices.sets  # noqa: F401
@@ -36,7 +37,7 @@ def suite_dir(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
 
 @pytest.fixture
 def run(suite_dir: pytest.Pytester) -> Run:
-    """Runs pytest there with the author names given and without MLflow, unless options say otherwise."""
+    """Runs pytest there with the authors given, without MLflow unless options say otherwise."""
 
     def run(authors: str, *options: str, subprocess: bool = False) -> pytest.RunResult:
         defaults = {

@@ -1,4 +1,5 @@
-"""An evaluator that does as the program's text says, so that everything around it can be tried in no time.
+"""An evaluator that does as the program's text says, so that everything around it can be tried in
+no time.
 
 As a pytest plugin it also brings authors, each named after what its program does.
 """

@@ -1,4 +1,4 @@
-"""What is in MLflow after a campaign, and after everything that can go wrong (cases 16, 17 and 18)."""
+"""What is in MLflow after a campaign, and after all that can go wrong (cases 16, 17 and 18)."""
 
 import json
 import math

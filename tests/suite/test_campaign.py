@@ -1,0 +1,143 @@
+"""Each matrix is built once, held while it is needed, and released; every ask leaves rows."""
+
+import threading
+
+import pytest
+from scipy import sparse
+
+from suite.author import Kind
+from suite.campaign import Campaign, Pair, Shelf, ask, check_files, outcome, pairs, representative
+from suite.config import ConfigError, SuiteConfig
+from suite.evaluation import Status
+from suite.journal import Journal
+from suite.matrices.base import MatrixError, MatrixSpec
+from suite.problem import DType, Op
+from suite.progress import Measured, Progress
+from suite.summary import table
+from tests.suite.fake import FakeAuthor, FakeEvaluator
+from tests.suite.test_metrics import BLANK, failed, right
+
+
+GOOD = (FakeAuthor("good"),)
+
+
+def build(n):
+    return lambda: sparse.eye_array(n, format="csr")
+
+
+def broken():
+    raise OSError("disk gone")
+
+
+@pytest.fixture
+def make(tmp_path):
+    def make(specs, authors=GOOD, ops=(Op.SPMV,), columns=(32,)):
+        config = SuiteConfig(
+            tuple(specs), ops, authors, "emulator", columns, 1, DType.FLOAT32, False, tmp_path
+        )
+        evaluator = FakeEvaluator("emulator")
+        campaign = Campaign("c", config, evaluator, Journal(tmp_path / "c", "main"))
+        asks = [ask(config, pair, pair.id) for op in ops for pair in pairs(config, op)]
+        campaign.plan(asks)
+        return campaign, evaluator, asks
+
+    return make
+
+
+def test_pairs_leave_out_authors_that_do_not_answer_the_operation(make):
+    authors = (FakeAuthor("both"), FakeAuthor("one", ops=("spmv",)))
+    _, _, asks = make([MatrixSpec("m", "f", build(2))], authors, (Op.SPMV, Op.SPMM), (8, 32))
+    assert [a.key for a in asks] == [
+        "spmv/m/f32/both",
+        "spmv/m/f32/one",
+        "spmm8/m/f32/both",
+        "spmm32/m/f32/both",
+    ]
+
+
+def test_an_id_is_readable():
+    spec = MatrixSpec("band-33", "band", build(2))
+    assert Pair(Op.SPMV, spec, 1, FakeAuthor("csr")).id == "band-33-csr"
+    assert Pair(Op.SPMM, spec, 32, FakeAuthor("csr")).id == "band-33-n32-csr"
+
+
+def test_a_matrix_is_built_once_and_released_after_its_last_item(make):
+    calls = []
+    specs = [MatrixSpec(f"m{n}", "f", lambda n=n: calls.append(n) or build(n)()) for n in (2, 3)]
+    campaign, evaluator, asks = make(specs, (FakeAuthor("a"), FakeAuthor("b")))
+    for at, one in enumerate(asks):
+        campaign.measure(one, last_of_matrix=at in (1, 3))
+        assert evaluator.released == ["m2", "m3"][: (at + 1) // 2]
+    assert sorted(calls) == [2, 3]
+    campaign.close()
+    assert evaluator.closed
+
+
+def test_the_next_matrix_is_built_while_the_first_is_measured():
+    started = threading.Event()
+    second = MatrixSpec("second", "f", lambda: started.set() or build(2)())
+    shelf = Shelf([MatrixSpec("first", "f", build(2)), second], FakeEvaluator("emulator"))
+    shelf.take("first", following="second")
+    assert started.wait(5)
+
+
+def test_a_matrix_that_cannot_be_built_leaves_rows_that_say_so(make):
+    campaign, evaluator, asks = make([MatrixSpec("m", "f", broken)])
+    (row,) = campaign.measure(asks[0], last_of_matrix=True)
+    assert (row.status, row.error) == (Status.INFRASTRUCTURE_ERROR, "m: OSError: disk gone")
+    assert row.nnz is None
+    assert evaluator.released == []
+
+
+def test_every_bad_file_is_named_before_anything_is_measured():
+    def bad():
+        raise MatrixError("b.mtx, line 3: junk")
+
+    good = MatrixSpec("a", "file", build(2), {"path": "a.mtx"})
+    with pytest.raises(ConfigError) as caught:
+        check_files([good, *(MatrixSpec(n, "file", bad, {"path": n}) for n in "bc")])
+    assert str(caught.value).splitlines() == ["--suite-matrices: b.mtx, line 3: junk"] * 2
+
+
+def test_only_matrices_from_files_are_read_early():
+    assert [s.name for s in check_files([MatrixSpec("m", "f", broken)])] == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "statuses", "verdict"),
+    [
+        (Kind.BASELINE, ["ok"], "passed"),
+        (Kind.BASELINE, ["ok", "not_applicable"], "passed"),
+        (Kind.BASELINE, ["not_applicable"], "skipped"),
+        (Kind.BASELINE, ["wrong_result"], "failed"),
+        (Kind.LIBRARY, ["impossible_time"], "failed"),
+        (Kind.FILE, ["compile_error"], "failed"),
+        (Kind.MODEL, ["wrong_result", "timeout"], "passed"),
+        (Kind.MODEL, ["impossible_time"], "passed"),
+        (Kind.MODEL, ["not_applicable"], "skipped"),
+        (Kind.MODEL, ["ok", "infrastructure_error"], "failed"),
+    ],
+)
+def test_how_an_ask_counts_as_a_test(kind, statuses, verdict):
+    rows = [right("a", 1.0) if s == "ok" else failed(Status(s)) for s in statuses]
+    assert outcome(kind, rows).verdict == verdict
+
+
+def test_the_fastest_right_sample_stands_for_the_ask():
+    rows = [failed(Status.TIMEOUT), right("a", 3.0), right("a", 2.0)]
+    assert representative(rows).hot_us == 2.0
+    assert representative(rows[:1]).status is Status.TIMEOUT
+
+
+def test_a_line_of_progress_comes_with_the_last_item_and_not_before():
+    item = Measured("band-33", 2, 3, 10, 4096, 133_120, 1, 0.6)
+    progress = Progress()
+    assert progress.add(item) is None
+    assert progress.add(item) == "[3/10] band-33 4,096 rows 133k nnz: 2 programs, 1.2 s"
+
+
+def test_a_share_is_only_called_all_when_it_is():
+    rows = [right("a", 1.0, f"m{at}") for at in range(999)] + [failed(Status.TIMEOUT, "last")]
+    assert table(rows)[-1].split()[-6:-4] == ["100%", "99%"]
+    assert table([]) == []
+    assert BLANK.ok
