@@ -113,7 +113,7 @@ def skip_others(
             if item not in benchmarks:
                 item.add_marker(pytest.mark.skip(reason="not a benchmark (--benchmark-only)"))
     if len(benchmarks) == len(ours):
-        _session(config).xdist_benchmark_found = False
+        _session(config).xdist_warning = False
 
 
 def skips_benchmarks(config: pytest.Config) -> bool:

@@ -17,7 +17,6 @@ from suite.summary import table
 from tests.suite.fake import FakeAuthor, FakeEvaluator
 from tests.suite.test_metrics import BLANK, failed, right
 
-
 GOOD = (FakeAuthor("good"),)
 
 

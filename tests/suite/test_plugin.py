@@ -260,7 +260,8 @@ def test_workers_share_one_campaign(run, suite_dir):
         "test_spmv.py::test_spmv[two-good]",
     }
     result.stdout.fnmatch_lines(["*[[]2/2[]] two 4 rows*"])
-    result.stdout.no_fnmatch_line("*automatically disabled*")
+    for output in (result.stdout, result.stderr):
+        output.no_fnmatch_line("*automatically disabled*")
 
 
 def test_a_worker_that_dies_leaves_a_row_for_what_it_was_measuring(run, suite_dir):
