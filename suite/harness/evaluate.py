@@ -114,7 +114,7 @@ class Evaluator:
         try:
             self._worker.call("release", matrix.digest, timeout=self.settings.load_s)
         except (WorkerDied, WorkerTimeout, DeviceFault):
-            self._worker.close()  # a fresh worker holds nothing
+            self._lose_worker()
 
     def evaluate(self, problem: Problem, answer: Answer) -> Evaluation:
         """Evaluates one answer to one problem.
@@ -124,7 +124,7 @@ class Evaluator:
         """
         evaluation = self._attempt(problem, answer)
         if evaluation.status is Status.INFRASTRUCTURE_ERROR:
-            self._worker.close()
+            self._lose_worker()
             evaluation = self._attempt(problem, answer)
         return evaluation
 
@@ -155,6 +155,11 @@ class Evaluator:
 
     # Inside
 
+    def _lose_worker(self) -> None:
+        """Ends the worker; the next call starts a fresh one, which holds nothing."""
+        self._worker.close()
+        self._held.clear()
+
     def _attempt(self, problem: Problem, answer: Answer) -> Evaluation:
         started = time.perf_counter()
         blank = Evaluation(Status.INFRASTRUCTURE_ERROR, "not evaluated", device=self.facts.name)
@@ -170,7 +175,7 @@ class Evaluator:
         except DeviceFault as fault:  # outside a judgement: while loading the problem
             evaluation = _failed(blank, Status.INFRASTRUCTURE_ERROR, fault)
         if evaluation.status in (Status.MEMORY_FAULT, Status.TIMEOUT) and self.facts.kind == "cuda":
-            self._worker.close()  # its context is lost
+            self._lose_worker()  # its context is lost
         spent = (time.perf_counter() - started) * 1e3 - (evaluation.compile_ms or 0.0)
         return replace(evaluation, wall_ms=spent)
 
@@ -267,9 +272,7 @@ class Evaluator:
         kinds = {"auto": ("cuda", "emulator"), "cuda": ("cuda",), "emulator": ("emulator",)}[device]
         reasons: list[str] = []
         for kind in kinds:
-            worker = Worker(
-                f"suite.harness.services:{kind}", self._arguments(kind), self._held.clear
-            )
+            worker = Worker(f"suite.harness.services:{kind}", self._arguments(kind))
             try:
                 facts = worker.call("facts", timeout=self.settings.load_s)
                 assert isinstance(facts, DeviceFacts)

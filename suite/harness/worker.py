@@ -18,7 +18,6 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -51,13 +50,10 @@ class Worker:
     Args:
         service: The factory, for example ``suite.harness.services:cuda``.
         arguments: Its keyword arguments; must pickle.
-        on_start: Called whenever a fresh process has started.
     """
 
-    def __init__(
-        self, service: str, arguments: dict[str, Any], on_start: Callable[[], None] = lambda: None
-    ) -> None:
-        self._service, self._arguments, self._on_start = service, arguments, on_start
+    def __init__(self, service: str, arguments: dict[str, Any]) -> None:
+        self._service, self._arguments = service, arguments
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._lock = threading.Lock()
@@ -81,7 +77,6 @@ class Worker:
         with self._lock:
             if self._process is None:
                 self._start()
-                self._on_start()
             return self._ask((method, args), timeout)
 
     def close(self) -> None:

@@ -84,7 +84,7 @@ def _irregular() -> tuple[MatrixSpec, ...]:
         ),
         recipe("arrow-1m", "arrow", s.arrow, rows=m, width=2),
         recipe("dense-rows-1m", "dense-rows", s.dense_rows, rows=m, per_row=8, dense=16, share=0.4),
-        recipe("empty-rows-4m", "empty-rows", s.mostly_empty, rows=4 * m, filled=0.1),
+        recipe("empty-rows-4m", "empty-rows", s.mostly_empty, rows=4 * m, filled=0.3, longest=1),
         recipe("tall-1mx4k", "rectangular", s.uniform, rows=m, cols=4096, per_row=12),
         recipe("wide-4kx1m", "rectangular", s.uniform, rows=4096, cols=m, per_row=2048),
         recipe("graph-preferential-200k", "graph", g.preferential, nodes=200_000, edges=4),

@@ -62,7 +62,10 @@ def failures(evaluator: Evaluator, author: FileAuthor, problems: list[Problem]) 
 def problems(author: FileAuthor, matrices: list[Matrix], columns: tuple[int, ...], dtype: DType):
     wanted = [(Op.SPMV, 1), *((Op.SPMM, n) for n in columns)]
     return [
-        Problem(op, matrix, n, dtype) for matrix in matrices for op, n in wanted if author.answers(op)
+        Problem(op, matrix, n, dtype)
+        for matrix in matrices
+        for op, n in wanted
+        if author.answers(op)
     ]
 
 

@@ -109,20 +109,6 @@ def test_a_killed_process_is_told_by_its_signal(worker: Worker) -> None:
         worker.call("hello", timeout=10)
 
 
-def test_whoever_holds_state_hears_of_every_fresh_process() -> None:
-    started: list[int] = []
-    worker = Worker("tests.harness.test_worker:Probe", {"name": "x"}, lambda: started.append(1))
-    try:
-        worker.call("hello", timeout=10)
-        worker.call("hello", timeout=10)
-        with pytest.raises(WorkerDied):
-            worker.call("die", 1, timeout=10)
-        worker.call("hello", timeout=10)
-    finally:
-        worker.close()
-    assert len(started) == 2
-
-
 def test_no_secret_of_the_environment_reaches_a_worker(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
