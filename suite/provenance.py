@@ -92,11 +92,14 @@ class Commit:
 
 
 def commit() -> Commit:
-    """The commit of the sources that run."""
+    """The commit of the sources that run.
+
+    Outside a repository, as where only the files were copied to, it is what ``GIT_COMMIT`` says.
+    """
     folder = Path(__file__).parent
     head = _git(folder, "rev-parse", "HEAD")
     if head is None:
-        return Commit("unknown", None)
+        return Commit(os.environ.get("GIT_COMMIT") or "unknown", None)
     changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
     return Commit(head, None if changes is None else bool(changes))
 

@@ -1,0 +1,192 @@
+"""Puts a campaign's results where they can be read without MLflow: a folder of small files.
+
+``rows.parquet`` has every row with its raw samples, ``summary.json`` every headline figure with its
+interval and the commands that made it, ``README.md`` the same as tables. Reads MLflow only.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from reports.figures import Figure, figures, repeatability
+from suite.mlstore import open_store, tracking_uri
+from suite.record import Row
+
+SCHEMA = 1
+_COLUMNS = (
+    ("correct_rate", "right"),
+    ("speedup_vs_cusparse.hot", "vs `cusparse`, hot"),
+    ("speedup_vs_cusparse_best.hot", "vs `cusparse_best`, hot"),
+    ("speedup_vs_cusparse_best.cold", "vs `cusparse_best`, cold"),
+)
+
+
+class PublishError(RuntimeError):
+    """There is nothing to publish, or the campaigns do not belong together."""
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign as MLflow has it.
+
+    Attributes:
+        name: Its name.
+        run: Id of its parent run.
+        rows: All rows.
+        facts: What ``campaign.json`` says: command, commit, device, versions.
+    """
+
+    name: str
+    run: str
+    rows: Sequence[Row]
+    facts: Mapping[str, Any]
+
+
+def fetch(name: str) -> Campaign:
+    """Reads a campaign from the tracking store.
+
+    Raises:
+        PublishError: No such campaign, or it has not been logged completely.
+    """
+    uri = tracking_uri(Path.cwd())
+    client, experiment = open_store(uri)
+    query = f"tags.`suite.campaign` = '{name}' and tags.`suite.role` = 'campaign'"
+    runs = client.search_runs([experiment], query, max_results=2)
+    if not runs:
+        raise PublishError(
+            f"no campaign {name!r} in {uri}; its name is what the suite printed last"
+        )
+    run = runs[0].info.run_id
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            rows = client.download_artifacts(run, "rows.json", folder)
+            facts = client.download_artifacts(run, "campaign.json", folder)
+        except Exception as error:  # artifact stores raise their own errors
+            raise PublishError(f"campaign {name}: its rows are not in {uri}: {error}") from error
+        plain = json.loads(Path(rows).read_text())
+        return Campaign(
+            name,
+            run,
+            [Row.from_dict(row) for row in plain],
+            json.loads(Path(facts).read_text()),
+        )
+
+
+def publish(campaigns: Sequence[Campaign], commands: Sequence[str], folder: Path) -> None:
+    """Writes the published files.
+
+    Args:
+        campaigns: The campaign to publish, and repetitions of it that show how far it repeats.
+        commands: The commands that made the campaigns, as a person would type them.
+        folder: Where to; files there are replaced.
+
+    Raises:
+        PublishError: Emulated results, or campaigns on different devices.
+    """
+    devices = {row.device for c in campaigns for row in c.rows if row.hot_us is not None}
+    if len(devices) != 1:
+        raise PublishError(f"results of one GPU are published together, not of {sorted(devices)}")
+    first, *others = campaigns
+    found = figures(first.rows)
+    for other in others:
+        found |= repeatability(first.rows, other.rows)
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = [row.to_dict() for campaign in campaigns for row in campaign.rows]
+    pd.DataFrame(plain).to_parquet(folder / "rows.parquet", compression="zstd")
+    summary = {
+        "schema": SCHEMA,
+        "gpu": devices.pop(),
+        "commit": first.facts.get("commit"),
+        "commands": list(commands),
+        "campaigns": [_public(campaign.facts) for campaign in campaigns],
+        "figures": {name: {**asdict(f), "run": first.run} for name, f in sorted(found.items())},
+    }
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    (folder / "README.md").write_text(page(first, others, found, commands))
+
+
+def _public(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts that a reader needs to repeat a campaign; the host's name is not one of them."""
+    return {name: value for name, value in facts.items() if name not in ("host", "process")}
+
+
+def page(
+    first: Campaign,
+    others: Sequence[Campaign],
+    found: Mapping[str, Figure],
+    commands: Sequence[str],
+) -> str:
+    """The published tables as Markdown."""
+    device = next(row.device for row in first.rows if row.device)
+    lines = [
+        f"# Measured on one {device}",
+        "",
+        f"Campaign `{first.name}`: {len({r.problem_key for r in first.rows})} problems on"
+        f" {len({r.matrix for r in first.rows})} matrices, {first.rows[0].dtype},"
+        f" {len(first.rows):,} answers. Made by",
+        "",
+        *(f"    {command}" for command in commands),
+        "",
+        "Geometric means over the matrices with 95 % bootstrap intervals; a failure counts as a"
+        " tenth of the reference, and an author is compared only where it applies. `hot`: back to"
+        " back; `cold`: L2 flushed. `rows.parquet` has every row with its samples, `summary.json`"
+        " every figure.",
+    ]
+    for label in dict.fromkeys(row.label for row in first.rows):
+        lines += ["", f"## {label}", "", *_table(label, first.rows, found)]
+    if others:
+        lines += ["", "## Repetition", "", *_repetition(found, others)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(label: str, rows: Sequence[Row], found: Mapping[str, Figure]) -> list[str]:
+    prefix = f"{label}."
+    authors = dict.fromkeys(
+        name.removeprefix(prefix).rsplit(".speedup", 1)[0]
+        for name in found
+        if name.startswith(prefix) and ".speedup_vs_cusparse.hot" in name
+    )
+    asked = len({row.problem_key for row in rows if row.label == label})
+    lines = [
+        "| author | applies to | " + " | ".join(title for _, title in _COLUMNS) + " |",
+        "| --- | --- |" + " --- |" * len(_COLUMNS),
+    ]
+    for author in authors:
+        cells = [_cell(found.get(f"{prefix}{author}.{metric}")) for metric, _ in _COLUMNS]
+        applies = found[f"{prefix}{author}.speedup_vs_cusparse.hot"].n
+        lines.append(f"| `{author}` | {applies} of {asked} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _cell(figure: Figure | None) -> str:
+    if figure is None:
+        return ""
+    if figure.unit == "share":
+        return f"{figure.value:.0%}"
+    return f"{figure.value:.2f} ({figure.low:.2f} to {figure.high:.2f})"
+
+
+def _repetition(found: Mapping[str, Figure], others: Sequence[Campaign]) -> list[str]:
+    names = ", ".join(f"`{campaign.name}`" for campaign in others)
+    lines = [
+        f"The same command once more ({names}). Largest change of a geometric mean of times:",
+        "",
+    ]
+    lines += ["| operation | cache | author | change |", "| --- | --- | --- | --- |"]
+    changes = {name: f.value - 1 for name, f in found.items() if ".repeat_time_ratio." in name}
+    for label in dict.fromkeys(name.partition(".")[0] for name in changes):
+        for cache in ("hot", "cold"):
+            mine = {
+                n: c for n, c in changes.items() if n.startswith(f"{label}.") and n.endswith(cache)
+            }
+            worst = max(mine, key=lambda name: abs(mine[name]))
+            author = worst.removeprefix(f"{label}.").partition(".repeat")[0]
+            lines.append(f"| {label} | {cache} | `{author}` | {mine[worst]:+.2%} |")
+    return lines
