@@ -155,3 +155,5 @@ def test_a_line_that_was_cut_short_is_nobodys_fault(said: bytes) -> None:
 
 def test_a_whole_line_is_a_status_and_a_message() -> None:
     assert parse_fault(b"memory_fault kernel k: x\n") == (Status.MEMORY_FAULT, "kernel k: x")
+    both = b"memory_fault kernel k: x\nmemory_fault kernel k: y\n"
+    assert parse_fault(both) == (Status.MEMORY_FAULT, "kernel k: x")

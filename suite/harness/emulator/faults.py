@@ -31,9 +31,10 @@ def parse_fault(line: bytes) -> tuple[Status, str]:
     """Status and message from what the handler wrote.
 
     Args:
-        line: All that came from the descriptor; may be empty or cut short.
+        line: All that came from the descriptor; may be empty or cut short. Of two threads that
+            fault at once, both may get a line out; the first counts.
     """
-    text = line.decode("utf-8", "replace").strip()
+    text = line.decode("utf-8", "replace").strip().partition("\n")[0]
     name, _, message = text.partition(" ")
     if name in _STATUSES and message:
         return _STATUSES[name], message
