@@ -106,6 +106,7 @@ class Evaluation:
         checks: Number of output comparisons made.
         hot: Back-to-back time, as in an iterative solver; only with ``ok``, only on a GPU.
         cold: Time with the L2 flushed before each run; only with ``ok``, only on a GPU.
+        fresh_us: As hot, but into an output that holds no earlier answer; only with ``hot``.
         emulated_us: Host time of one emulated run; only with ``ok``, only on the emulator, and
             never a basis for a speedup.
         format_bytes: Bytes of every array of the program's format that the program binds.
@@ -124,6 +125,7 @@ class Evaluation:
     checks: int = 0
     hot: Timing | None = None
     cold: Timing | None = None
+    fresh_us: float | None = None
     emulated_us: float | None = None
     format_bytes: int | None = None
     conversion_ms: float | None = None

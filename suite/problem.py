@@ -85,7 +85,7 @@ class Problem:
         """The Z stored values in the problem's precision.
 
         Raises:
-            MatrixError: A value is finite in float64 and infinite in this precision.
+            MatrixError: A value, or a row's sum of magnitudes, is too large for this precision.
         """
         with np.errstate(over="ignore"):
             values = self.matrix.csr.data.astype(self.dtype.numpy)
@@ -94,6 +94,13 @@ class Problem:
             raise MatrixError(
                 f"{self.matrix.name}: value {self.matrix.csr.data[where]!r} does not fit"
                 f" {self.dtype.value}; measure it with --suite-dtype float64"
+            )
+        longest = int(np.diff(self.matrix.csr.indptr).max(initial=0))
+        largest = float(np.abs(values).max(initial=0))
+        if largest * longest >= float(np.finfo(values.dtype).max):
+            raise MatrixError(
+                f"{self.matrix.name}: {longest} values of up to {largest:.3g} in a row may overflow"
+                f" {self.dtype.value}; scale the matrix"
             )
         return np.asarray(values)
 

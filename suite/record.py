@@ -118,6 +118,7 @@ class Row:
         hot_us: Median device time of one multiplication, back to back; ``low`` and ``high`` are its
             95 % interval, ``samples`` every sample; ``launches`` multiplications per sample;
             ``settled`` whether the interval became tight. The same for ``cold``.
+        fresh_us: As hot, but into an output that holds no earlier answer.
         emulated_us: Host time of one emulated run; never a basis for a speedup.
         registers: Registers per thread; the compiler's other figures are bytes.
         format_bytes: Bytes of the format arrays that the program binds.
@@ -165,6 +166,7 @@ class Row:
     cold_samples_us: tuple[float, ...] = ()
     cold_launches: int | None = None
     cold_settled: bool | None = None
+    fresh_us: float | None = None
     emulated_us: float | None = None
     registers: int | None = None
     spill_bytes: int | None = None
@@ -248,6 +250,7 @@ def judged(base: Row, problem: Problem, answer: Answer, verdict: Evaluation) -> 
         device=verdict.device,
         **_times("hot", verdict.hot),
         **_times("cold", verdict.cold),
+        fresh_us=verdict.fresh_us,
         emulated_us=verdict.emulated_us,
         registers=resources.registers if resources else None,
         spill_bytes=resources.spill_bytes if resources else None,

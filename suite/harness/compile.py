@@ -21,6 +21,12 @@ from suite.harness.device import Compiled
 from suite.harness.files import write_atomically
 from suite.problem import DType
 
+_OPTIONS = {
+    "name": "program.cu",
+    "std": "c++17",
+    "ptxas_options": ["-v"],
+    "no_source_include": True,
+}
 _PRELUDE = {
     DType.FLOAT32: "typedef float real; typedef float2 real2; typedef float4 real4;",
     DType.FLOAT64: "typedef double real; typedef double2 real2;"
@@ -88,13 +94,7 @@ def compile_source(source: str, target: Target) -> Compiled:
     core = _core()
     started = time.perf_counter()
     log = StringIO()
-    options = core.ProgramOptions(
-        name="program.cu",
-        arch=target.arch,
-        std="c++17",
-        ptxas_options=["-v"],
-        no_source_include=True,
-    )
+    options = core.ProgramOptions(arch=target.arch, **_OPTIONS)
     kind = "ptx" if target.arch.startswith("compute") else "cubin"
     try:
         code = core.Program(source, "c++", options).compile(kind, logs=log).code
@@ -172,7 +172,7 @@ def resources(log: str) -> dict[str, Resources]:
 
 
 class Cache:
-    """Compiled programs on disk, keyed by source, architecture and compiler version.
+    """Compiled programs on disk, keyed by source, options, architecture and compiler version.
 
     Refusals are kept too: the compiler is asked about one source once.
     """
@@ -198,7 +198,7 @@ class Cache:
         return compiled
 
     def _path(self, source: str, target: Target) -> Path:
-        key = "\0".join((compiler_version(), target.arch, source))
+        key = "\0".join((compiler_version(), repr(_OPTIONS), target.arch, source))
         name = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
         return self._folder / name[:2] / f"{name}.cubin"
 

@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from suite.evaluation import Resources, Status, Timing
+from suite.harness.inputs import Stream
 from suite.harness.plan import Plan
 from suite.harness.timing import Precision
 
@@ -91,6 +92,22 @@ class Check:
     row: int
 
 
+@dataclass(frozen=True)
+class Measured:
+    """Device times of one multiplication.
+
+    Attributes:
+        hot: Back to back.
+        cold: With the L2 flushed and the output spoilt before each.
+        fresh_us: Back to back, but the output spoilt before each: a program that does its work takes
+            about its hot time here too.
+    """
+
+    hot: Timing
+    cold: Timing
+    fresh_us: float
+
+
 class Executable(Protocol):
     """Something that can be enqueued on the device: a loaded program or a library call."""
 
@@ -149,8 +166,8 @@ class Device(Protocol):
         """Sets every byte; 0xFF makes every float a NaN."""
         ...
 
-    def uniform(self, buffer: Buffer, dtype: np.dtype, seed: int) -> None:
-        """Fills with ``suite.harness.inputs.uniform(seed, count, dtype)``."""
+    def fill_stream(self, buffer: Buffer, dtype: np.dtype, stream: Stream) -> None:
+        """Fills with the stream's first elements."""
         ...
 
     def gather(self, source: Buffer, slots: Buffer | None, out: Buffer, dtype: np.dtype) -> None:
@@ -177,6 +194,7 @@ class Device(Protocol):
         rows: int,
         columns: int,
         dtype: np.dtype,
+        exact: bool,
     ) -> Check:
         """Compares ``output`` with ``A @ dense`` by the bound of ``suite.harness.verify``.
 
@@ -187,11 +205,22 @@ class Device(Protocol):
             rows: M.
             columns: K.
             dtype: Precision of values, dense input and output.
+            exact: Whether no rounding is possible on these inputs, so that every error is wrong.
         """
         ...
 
+    def build(self, compiled: Compiled, plan: Plan) -> None:
+        """Does what loading needs beforehand and may take long; not the program's time."""
+        ...
+
     def measure(
-        self, run: Callable[[], None], precision: Precision
-    ) -> tuple[Timing, Timing] | float:
-        """Hot and cold device times of ``run``; on the emulator, host microseconds of one run."""
+        self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
+    ) -> Measured | float:
+        """Device times of ``run``; on the emulator, host microseconds of one run.
+
+        Args:
+            run: Enqueues one multiplication.
+            spoil: Enqueues what makes an earlier output useless.
+            precision: How precisely.
+        """
         ...

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,14 +21,14 @@ from filelock import FileLock
 
 from suite.evaluation import Evaluation, Resources, Status
 from suite.formats.base import NotApplicableError
-from suite.harness.bench import Prepared, ProblemRef
 from suite.harness.bind import bind, check_names
-from suite.harness.compile import CompileError, CompilerUnavailable, Target, source_of
+from suite.harness.compile import CompileError, Target, source_of
 from suite.harness.device import Compiled, DeviceFacts, DeviceFault
 from suite.harness.exchange import Exchange
 from suite.harness.judge import Verdict
 from suite.harness.parse import parse
 from suite.harness.plan import BindError, Declaration, ParseError, Plan
+from suite.harness.resident import Prepared, ProblemRef
 from suite.harness.timing import Precision
 from suite.harness.worker import Worker, WorkerDied, WorkerTimeout
 from suite.matrices.base import Matrix, MatrixError
@@ -66,6 +65,17 @@ class Settings:
     cache: Path = field(default_factory=lambda: Path(platformdirs.user_cache_dir("sparserl-bench")))
 
 
+class _CompilerGaveUp(Exception):
+    """The compiler hung or died on a program."""
+
+
+_LOSES_WORKER = {
+    # A fault or a kill takes the context, and all that was resident, with it.
+    "cuda": {Status.MEMORY_FAULT, Status.TIMEOUT, Status.INFRASTRUCTURE_ERROR},
+    "emulator": {Status.INFRASTRUCTURE_ERROR},
+}
+
+
 class Evaluator:
     """Evaluates programs on one device. A context manager; safe to use from one thread at a time.
 
@@ -86,6 +96,7 @@ class Evaluator:
         self.settings = settings = settings or Settings()
         self._exchange = Exchange()
         self._held: set[str] = set()
+        self._gave_up: dict[str, str] = {}  # sources on which the compiler hung or died, and how
         self._seed = secrets.randbits(62)  # no program can know it; verdicts do not depend on it
         compilers = settings.compilers or os.cpu_count() or 1
         self._compilers = [
@@ -120,12 +131,14 @@ class Evaluator:
         """Evaluates one answer to one problem.
 
         Never raises for anything that the program did, nor for a lost worker: whatever happens is a
-        status.
+        status. What the suite itself could not do is tried twice.
         """
         evaluation = self._attempt(problem, answer)
         if evaluation.status is Status.INFRASTRUCTURE_ERROR:
             self._lose_worker()
             evaluation = self._attempt(problem, answer)
+        if evaluation.status in _LOSES_WORKER[self.facts.kind]:
+            self._lose_worker()
         return evaluation
 
     def compile_ahead(self, programs: Sequence[KernelProgram], dtype: DType) -> None:
@@ -139,14 +152,7 @@ class Evaluator:
                     declaration = parse(program.text)
                     check_names(declaration, Op(declaration.op), dtype)
                     self._compile(declaration, dtype, worker)
-                except (
-                    ParseError,
-                    BindError,
-                    CompileError,
-                    CompilerUnavailable,
-                    WorkerDied,
-                    WorkerTimeout,
-                ):
+                except Exception:  # whoever evaluates the program is told
                     pass
                 finally:
                     free.append(worker)
@@ -170,12 +176,11 @@ class Evaluator:
                 evaluation = self._program(problem, answer, blank)
         except MatrixError as error:
             evaluation = _failed(blank, Status.NOT_APPLICABLE, error)
-        except (WorkerDied, WorkerTimeout, OSError, CompilerUnavailable) as error:
-            evaluation = _failed(blank, Status.INFRASTRUCTURE_ERROR, error)
         except DeviceFault as fault:  # outside a judgement: while loading the problem
             evaluation = _failed(blank, Status.INFRASTRUCTURE_ERROR, fault)
-        if evaluation.status in (Status.MEMORY_FAULT, Status.TIMEOUT) and self.facts.kind == "cuda":
-            self._lose_worker()  # its context is lost
+        except Exception as error:  # the machine's or the suite's, never the program's
+            what = f"{type(error).__name__}: {error}".splitlines()[0]
+            evaluation = _failed(blank, Status.INFRASTRUCTURE_ERROR, what)
         spent = (time.perf_counter() - started) * 1e3 - (evaluation.compile_ms or 0.0)
         return replace(evaluation, wall_ms=spent)
 
@@ -186,8 +191,9 @@ class Evaluator:
             return _failed(blank, Status.PARSE_ERROR, error)
         try:
             check_names(declaration, problem.op, problem.dtype)
-            key = self._hold(problem)
-            prepared = self._prepare(key, declaration)
+            with self._lock:  # loading disturbs whoever measures
+                key = self._hold(problem)
+                prepared = self._prepare(key, declaration)
             plan = bind(
                 declaration, problem.op, problem.dtype, {**prepared.sizes, "n": problem.columns}
             )
@@ -201,8 +207,8 @@ class Evaluator:
             compiled = self._compile(declaration, problem.dtype, self._compilers[0])
         except CompileError as error:
             return replace(_failed(known, Status.COMPILE_ERROR, error), log=error.log)
-        except (WorkerTimeout, WorkerDied) as error:
-            return _failed(known, Status.COMPILE_ERROR, f"the compiler gave up: {error}")
+        except _CompilerGaveUp as error:
+            return _failed(known, Status.COMPILE_ERROR, error)
         verdict = self._judge(key, declaration, plan, compiled)
         known = replace(known, log=compiled.log, compile_ms=compiled.milliseconds)
         return _evaluation(known, verdict, _hungriest(compiled, plan))
@@ -210,8 +216,8 @@ class Evaluator:
     def _library(self, problem: Problem, answer: LibraryCall, blank: Evaluation) -> Evaluation:
         if self.facts.kind != "cuda":
             return _failed(blank, Status.NOT_APPLICABLE, f"{answer.author} needs an NVIDIA GPU")
-        key = self._hold(problem)
         with self._lock:
+            key = self._hold(problem)
             verdict = self._worker.call(
                 "judge_library",
                 key,
@@ -231,6 +237,8 @@ class Evaluator:
             with self._lock:
                 verdict = self._worker.call("judge_program", *arguments, timeout=limit + slack)
         except WorkerTimeout:
+            if self.facts.kind != "cuda":
+                raise  # the worker itself hangs
             return Verdict(Status.TIMEOUT, f"the program did not finish within {limit:g} s")
         assert isinstance(verdict, Verdict)
         return verdict
@@ -263,10 +271,23 @@ class Evaluator:
 
     def _compile(self, declaration: Declaration, dtype: DType, worker: Worker) -> Compiled:
         source = source_of(declaration.code, declaration.constants, dtype)
+        if source in self._gave_up:
+            raise _CompilerGaveUp(self._gave_up[source])
         target = Target(self.facts.arch, dtype)
-        compiled = worker.call("compile", source, target, timeout=self.settings.compile_s)
-        assert isinstance(compiled, Compiled)
-        return compiled
+        limit = self.settings.compile_s
+        try:
+            try:
+                compiled = worker.call("compile", source, target, timeout=limit)
+            except WorkerDied:  # once may be the machine's fault, twice is the program's
+                compiled = worker.call("compile", source, target, timeout=limit)
+        except WorkerTimeout:
+            self._gave_up[source] = f"the compiler did not finish within {limit:g} s"
+        except WorkerDied as death:
+            self._gave_up[source] = f"the compiler died of this program twice: {death}"
+        else:
+            assert isinstance(compiled, Compiled)
+            return compiled
+        raise _CompilerGaveUp(self._gave_up[source])
 
     def _open(self, device: str) -> tuple[Worker, DeviceFacts]:
         kinds = {"auto": ("cuda", "emulator"), "cuda": ("cuda",), "emulator": ("emulator",)}[device]
@@ -302,6 +323,7 @@ def _evaluation(known: Evaluation, verdict: Verdict, resources: Resources | None
         checks=verdict.checks,
         hot=verdict.hot,
         cold=verdict.cold,
+        fresh_us=verdict.fresh_us,
         emulated_us=verdict.emulated_us,
         detail=verdict.detail,
         log=verdict.log or known.log,
@@ -319,4 +341,5 @@ def _device_lock(facts: DeviceFacts) -> AbstractContextManager[object]:
     if facts.kind != "cuda":
         return nullcontext()
     bus = facts.details.get("pci_bus_id", "0").replace(":", "-")
-    return FileLock(Path(tempfile.gettempdir()) / f"sparserl-gpu-{bus}.lock", mode=0o666)
+    # Not the temporary folder of this process: everyone on the host must mean the same file.
+    return FileLock(Path("/tmp") / f"sparserl-gpu-{bus}.lock", mode=0o666)

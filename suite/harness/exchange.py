@@ -13,6 +13,7 @@ import numpy as np
 from suite.problem import Problem
 
 _SHARED_MEMORY = Path("/dev/shm")
+_PREFIX = "sparserl-"
 
 
 class Exchange:
@@ -56,10 +57,18 @@ class Exchange:
         if self._folder is None:
             roomy = _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK)
             roomy = roomy and shutil.disk_usage(_SHARED_MEMORY).free > 4 * wanted
-            self._folder = Path(
-                tempfile.mkdtemp(prefix="sparserl-", dir=_SHARED_MEMORY if roomy else None)
-            )
+            root = _SHARED_MEMORY if roomy else Path(tempfile.gettempdir())
+            _remove_orphans(root)
+            self._folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=root))
             self._finalizer = weakref.finalize(
                 self, shutil.rmtree, self._folder, ignore_errors=True
             )
         return self._folder
+
+
+def _remove_orphans(root: Path) -> None:
+    """Removes folders whose process was killed before it could."""
+    for folder in root.glob(f"{_PREFIX}*-*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(folder, ignore_errors=True)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from suite.evaluation import Status
 from suite.harness.emulator.faults import FAULT_EXIT, install_fault_handler, parse_fault
 from suite.harness.judge import Verdict
+from suite.harness.processes import close_all_but, die_with_parent
 
 
 def forked(attempt: Callable[[], Verdict], run_s: float) -> Verdict:
@@ -32,9 +33,14 @@ def forked(attempt: Callable[[], Verdict], run_s: float) -> Verdict:
     """
     verdict_in, verdict_out = os.pipe()
     fault_in, fault_out = os.pipe()
+    parent = os.getpid()
     child = os.fork()
     if child == 0:
-        _child(attempt, verdict_out, fault_out)
+        die_with_parent()
+        if os.getppid() == parent:  # else it ended before the request to die with it
+            close_all_but(2, verdict_out, fault_out)
+            _child(attempt, verdict_out, fault_out)
+        os._exit(1)
     os.close(verdict_out)
     os.close(fault_out)
     try:

@@ -9,10 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from suite.evaluation import Status, Timing
-from suite.harness.device import Buffer, Check, Device, DeviceFault, Executable
+from suite.harness.device import Buffer, Check, Device, DeviceFault, Executable, Measured
 from suite.harness.timing import Precision
 
 POISON = 0xFF  # every float becomes a NaN, every integer −1
+OWN, EXACT = 0, 1  # the input sets: the matrix's own values, and values whose sums are exact
+FRESH_RATIO = 2.5  # a run into a spoilt output may take that many times a hot one,
+FRESH_US = 4.0  # and that many microseconds on top
 
 
 @dataclass(frozen=True)
@@ -20,17 +23,19 @@ class Stage:
     """What a judge needs of a resident problem.
 
     Attributes:
-        use: Puts the input set of that number (0 or 1) in place: fresh values, fresh dense input.
+        use: Puts the input set ``OWN`` or ``EXACT`` in place: values and dense input.
         check: Compares the output with the reference of the input set in place.
+        changed: Names of the inputs in place that no longer hold what ``use`` put there.
+        outside: Names of the suite's own arrays, which no program is given, that have changed.
         output: y or C.
-        inputs: Buffers that a program may read and must not change, by name.
-        scratch: Its workspaces.
+        scratch: The program's workspaces.
     """
 
     use: Callable[[int], None]
     check: Callable[[], Check]
+    changed: Callable[[], list[str]]
+    outside: Callable[[], list[str]]
     output: Buffer
-    inputs: dict[str, Buffer]
     scratch: Sequence[Buffer] = ()
 
 
@@ -44,14 +49,19 @@ class Verdict:
     checks: int = 0
     hot: Timing | None = None
     cold: Timing | None = None
+    fresh_us: float | None = None
     emulated_us: float | None = None
     detail: str = ""
     log: str = ""
-    spoiled: bool = False  # some input no longer holds what it should: upload it again
+    spoiled: bool = False  # an input no longer holds what it should: upload it again
 
 
 class _Refused(Exception):
     """A check failed."""
+
+    def __init__(self, message: str, spoiled: bool = False) -> None:
+        super().__init__(message)
+        self.spoiled = spoiled
 
 
 class _Checks:
@@ -62,19 +72,32 @@ class _Checks:
         self.ratio = 0.0
         self._device, self._stage, self._executable = device, stage, executable
 
-    def fresh(self, number: int) -> None:
-        """Runs once on the input set, into a poisoned output, and compares."""
-        self._stage.use(number)
+    def spoil(self) -> None:
+        """Makes an earlier output, and whatever is left in scratch memory, useless."""
         for buffer in (self._stage.output, *self._stage.scratch):
             self._device.fill(buffer, POISON)
+
+    def fresh(self, number: int) -> None:
+        """Runs once on the input set, into a spoilt output, and compares."""
+        self._stage.use(number)
+        self.spoil()
         self._executable.refresh()
         self._executable.run()
         self.compare(f"on input set {number + 1}")
 
     def compare(self, when: str) -> None:
-        """Compares what the output holds now."""
+        """Compares what the output holds now; the inputs must be what they were."""
         self._executable.collect()
         self._device.sync()
+        outside = self._stage.outside()
+        if outside:
+            raise DeviceFault(
+                Status.MEMORY_FAULT,
+                f"the program wrote outside its buffers, into the suite's {', '.join(outside)}",
+            )
+        changed = self._stage.changed()
+        if changed:
+            raise _Refused(f"the program overwrote its input {', '.join(changed)}", spoiled=True)
         found = self._stage.check()
         self.count += 1
         self.ratio = max(self.ratio, found.ratio)
@@ -98,49 +121,50 @@ def judge(
         precision: How precisely to time; None for the verdict alone.
 
     Returns:
-        ``ok`` with its times, or ``wrong_result``.
+        ``ok`` with its times, ``wrong_result``, or ``impossible_time`` when runs that follow each
+        other are much faster than runs that cannot find an earlier output.
 
     Raises:
         DeviceFault: The device reported a fault; its status is the verdict.
     """
-    stage.use(0)
-    before = _digests(device, stage)
     checks = _Checks(device, stage, executable)
-    timed: tuple[Timing, Timing] | float | None = None
+    timed: Measured | float | None = None
     try:
-        checks.fresh(0)
-        _refuse_changes(before, _digests(device, stage))
-        checks.fresh(1)
+        checks.fresh(EXACT)
+        checks.fresh(OWN)
         if precision is not None:
-            timed = device.measure(executable.run, precision)
+            checks.spoil()
+            timed = device.measure(executable.run, checks.spoil, precision)
             checks.compare("after the timed runs")
-            checks.fresh(0)
-            _refuse_changes(before, _digests(device, stage))
+            checks.fresh(EXACT)
     except _Refused as refusal:
-        stage.use(0)
-        spoiled = _digests(device, stage) != before
         return Verdict(
-            Status.WRONG_RESULT, str(refusal), checks.ratio, checks.count, spoiled=spoiled
+            Status.WRONG_RESULT, str(refusal), checks.ratio, checks.count, spoiled=refusal.spoiled
         )
-    if isinstance(timed, tuple):
-        hot, cold = timed
-        return Verdict(Status.OK, "", checks.ratio, checks.count, hot, cold)
-    return Verdict(Status.OK, "", checks.ratio, checks.count, emulated_us=timed)
+    if not isinstance(timed, Measured):
+        return Verdict(Status.OK, "", checks.ratio, checks.count, emulated_us=timed)
+    if not plausible(timed):
+        return Verdict(
+            Status.IMPOSSIBLE_TIME,
+            f"{timed.hot.median_us:.2f} us back to back, but {timed.fresh_us:.2f} us into an output"
+            " that holds no earlier answer",
+            checks.ratio,
+            checks.count,
+        )
+    return Verdict(Status.OK, "", checks.ratio, checks.count, timed.hot, timed.cold, timed.fresh_us)
+
+
+def plausible(timed: Measured) -> bool:
+    """Whether hot runs do the work that runs into a spoilt output do.
+
+    Spoiling also displaces something from the caches, hence the allowance.
+    """
+    return timed.fresh_us <= FRESH_RATIO * timed.hot.median_us + FRESH_US
 
 
 def faulted(fault: DeviceFault) -> Verdict:
     """A fault as a verdict."""
     return Verdict(fault.status, str(fault))
-
-
-def _digests(device: Device, stage: Stage) -> dict[str, int]:
-    return {name: device.digest(buffer) for name, buffer in stage.inputs.items()}
-
-
-def _refuse_changes(before: dict[str, int], after: dict[str, int]) -> None:
-    changed = [name for name, digest in before.items() if after[name] != digest]
-    if changed:
-        raise _Refused(f"the program overwrote its input {', '.join(changed)}")
 
 
 def _describe(found: Check, when: str) -> str:

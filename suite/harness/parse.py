@@ -12,11 +12,12 @@ from suite import formats
 from suite.formats.base import Format
 from suite.harness.arithmetic import ExpressionError, names_in
 from suite.harness.plan import Declaration, LaunchLine, Parameter, ParseError, WorkspaceLine
-from suite.harness.signature import check_directives, kernels, tokens
+from suite.harness.signature import check_directives, check_names, kernels, tokens
 from suite.problem import Op
 
 MAX_TEXT = 200_000  # characters; the longest hand-written program here has about 10,000
 MAX_LAUNCHES = 64
+MAX_WORKSPACES = 32
 _NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 _INTEGER = re.compile(r"-?\d{1,18}\Z", re.ASCII)
 _FENCE = re.compile(r"\A\s*```[^\n`]*\n(.*?)(?:\n?```\s*)?\Z", re.DOTALL)
@@ -43,6 +44,11 @@ def parse(text: str) -> Declaration:
         raise ParseError("the text is empty; a program needs //! header lines and a kernel")
     if len(code) > MAX_TEXT:
         raise ParseError(f"the text has {len(code):,} characters; at most {MAX_TEXT:,}")
+    if "\r" in code:
+        at = _line_of(code, code.index("\r"))
+        raise ParseError(
+            f"line {at}: a carriage return without a line feed; compilers disagree on it"
+        )
     if "\0" in code:
         raise ParseError(
             f"line {_line_of(code, code.index(chr(0)))}: the text holds a NUL character"
@@ -54,12 +60,21 @@ def parse(text: str) -> Declaration:
             f"line {_line_of(code, error.start)}: the text is not valid Unicode"
         ) from None
     header = _Header()
+    code_line = 0
     for number, line in enumerate(code.split("\n"), start=1):
         stripped = line.strip()
         if stripped.startswith("//!"):
+            if code_line:
+                raise ParseError(
+                    f"line {number}: header lines come before the code, which begins on line"
+                    f" {code_line}"
+                )
             header.read(stripped[3:].split(), number)
+        elif stripped and not stripped.startswith("//"):
+            code_line = code_line or number
     found = list(tokens(code))
     check_directives(found)
+    check_names(found)
     return header.declaration(code, kernels(found))
 
 
@@ -167,6 +182,8 @@ class _Header:
         if any(words[0] == other.name for other in self.workspaces):
             raise ParseError(f"line {line}: workspace {words[0]} is declared twice")
         count = self._arithmetic(words[2], line)
+        if len(self.workspaces) == MAX_WORKSPACES:
+            raise ParseError(f"line {line}: more than {MAX_WORKSPACES} workspaces")
         self.workspaces.append(WorkspaceLine(words[0], words[1], count, zero, line))
 
     def _init(self, words: list[str], line: int) -> None:

@@ -6,10 +6,14 @@ from pathlib import Path
 
 from suite.harness.bench import Bench
 from suite.harness.compile import Cache
+from suite.harness.processes import limit_memory
+
+COMPILER_BYTES = 4 << 30  # address space; an ordinary program takes under 1 GB
 
 
 def compiler(cache: Path) -> Cache:
-    """Compiles programs, keeping them in ``cache``."""
+    """Compiles programs, keeping them in ``cache``, within ``COMPILER_BYTES`` of memory."""
+    limit_memory(COMPILER_BYTES)
     return Cache(cache)
 
 

@@ -19,8 +19,9 @@ _TOKEN = re.compile(
     r"""
       (?P<space>[ \t\f\v\r]+)
     | (?P<newline>\n)
-    | (?P<comment>//[^\n]*|/\*.*?\*/)
-    | (?P<raw>R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)")
+    | (?P<comment>//[^\n]*)
+    | (?P<open_comment>/\*)
+    | (?P<open_raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\()
     | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
     | (?P<name>[A-Za-z_]\w*)
     | (?P<number>\.?\d(?:'?[\w.]|(?<=[eEpP])[+-])*)
@@ -33,6 +34,8 @@ _DIGRAPHS = {"%:": "#", "<%": "{", "%>": "}", "<:": "[", ":>": "]"}
 DIRECTIVES = frozenset(
     ["define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma"]
 )
+_ASSEMBLY = frozenset({"asm", "__asm", "__asm__"})
+_MAX_KERNELS = 64
 _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "__restrict", "restrict"})
 _INTEGER_WORDS = frozenset({"int", "unsigned", "signed", "long", "short", "char"})
 _INTEGERS = {
@@ -42,6 +45,9 @@ _INTEGERS = {
     "unsigned int": "unsigned int",
     "int32_t": "int",
     "uint32_t": "unsigned int",
+    "long": "long long",
+    "long int": "long long",
+    "unsigned long": "unsigned long long",
     "long long": "long long",
     "long long int": "long long",
     "int64_t": "long long",
@@ -65,14 +71,26 @@ def tokens(code: str) -> Iterator[Token]:
     """The code's tokens, comments and spaces dropped, newlines kept (they end directives)."""
     pieces = _SPLICE.split(code.replace("\r\n", "\n"))  # as the compiler does, before anything else
     ends = list(accumulate(len(piece) for piece in pieces))
-    line = 1
-    for match in _TOKEN.finditer("".join(pieces)):
-        kind, text = match.lastgroup or "", match.group()
-        if kind not in ("space", "comment"):
-            kind = "string" if kind in ("raw", "delimiter") else kind
-            joined = bisect_right(ends, match.start(), hi=len(ends) - 1)
-            yield Token(kind, _DIGRAPHS.get(text, text), line + joined)
+    joined = "".join(pieces)
+    at, line = 0, 1
+    while match := _TOKEN.match(joined, at):
+        kind, at = match.lastgroup or "", match.end()
+        here = line + bisect_right(ends, match.start(), hi=len(ends) - 1)
+        if kind == "open_comment":
+            at = _end(joined, at, "*/", "comment", here)
+        elif match["open_raw"]:
+            kind, at = "string", _end(joined, at, f'){match["delimiter"]}"', "raw string", here)
+        text = joined[match.start() : at]
+        if kind not in ("space", "comment", "open_comment"):
+            yield Token(kind, _DIGRAPHS.get(text, text), here)
         line += text.count("\n")
+
+
+def _end(code: str, start: int, closing: str, what: str, line: int) -> int:
+    found = code.find(closing, start)
+    if found < 0:
+        raise ParseError(f"line {line}: this {what} is never closed")
+    return found + len(closing)
 
 
 def check_directives(found: Sequence[Token]) -> None:
@@ -98,6 +116,19 @@ def check_directives(found: Sequence[Token]) -> None:
             )
 
 
+def check_names(found: Sequence[Token]) -> None:
+    """Refuses names that belong to others: inline assembly, and the emulator's own.
+
+    Raises:
+        ParseError: Such a name, with its line.
+    """
+    for token in found:
+        if token.text in _ASSEMBLY:
+            raise ParseError(f"line {token.line}: inline assembly is refused; use the intrinsics")
+        if token.kind == "name" and token.text.lower().startswith("emu_"):
+            raise ParseError(f"line {token.line}: names that begin with emu_ are reserved")
+
+
 def kernels(found: Sequence[Token]) -> dict[str, tuple[Parameter, ...]]:
     """Parameters of every ``extern "C" __global__`` kernel, by its name.
 
@@ -113,6 +144,8 @@ def kernels(found: Sequence[Token]) -> dict[str, tuple[Parameter, ...]]:
         if opening is None:
             continue
         name = code[opening - 1]
+        if len(result) == _MAX_KERNELS:
+            raise ParseError(f"line {name.line}: more than {_MAX_KERNELS} kernels")
         parameters, end = _parameters(code, opening, name.text)
         if end < len(code) and code[end].text == "{":
             if name.text in defined:
@@ -151,7 +184,7 @@ def _kernel_keywords(code: Sequence[Token]) -> Iterator[int]:
 def _parameter_list(code: Sequence[Token], start: int) -> int | None:
     """Index of the parenthesis that opens a kernel's parameters, None where there is none."""
     position = start + 1
-    while position < len(code) and code[position].text not in (";", "{"):
+    while position < len(code) and code[position].text not in (";", "{", "__global__"):
         if code[position].text == "(":
             if code[position - 1].text in (
                 "__launch_bounds__",

@@ -70,6 +70,7 @@ def compare(
     rows: int,
     columns: int,
     dtype: np.dtype,
+    exact: bool = False,
 ) -> Check:
     """Compares an output with the reference, element by element.
 
@@ -82,17 +83,20 @@ def compare(
         rows: M.
         columns: K.
         dtype: Precision of values, dense input and output.
+        exact: Whether no rounding is possible on these inputs, so that the bound is 0.
 
     Returns:
         The check. An element is wrong when its error exceeds its bound or it is not finite.
     """
     if rows * columns == 0:
         return Check(0.0, 0, 0, -1)
-    exact, bound = reference(row_ptr, col_idx, values.astype(dtype), dense.astype(dtype), columns)
+    right, bound = reference(row_ptr, col_idx, values.astype(dtype), dense.astype(dtype), columns)
+    if exact:
+        bound = np.zeros_like(bound)
     got = output.reshape(rows, columns)
     finite = np.isfinite(got)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        error = np.abs(got.astype(exact.dtype) - exact)
+        error = np.abs(got.astype(right.dtype) - right)
         ratio = np.where(error == 0, 0.0, error / bound)
     ratio[~finite] = np.inf
     wrong = ratio > 1

@@ -8,7 +8,6 @@ environment variables, so no credential reaches a program, and ends when its par
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib
 import os
 import pickle
@@ -21,6 +20,8 @@ import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+from suite.harness.processes import die_with_parent
 
 START_SECONDS = 120.0  # importing SciPy and opening a GPU on a busy host
 _PASSED_ON = (
@@ -104,7 +105,11 @@ class Worker:
         )
         theirs.close()
         self._connection = Connection(ours.detach())
-        self._ask((self._service, self._arguments), START_SECONDS)
+        try:
+            self._ask((self._service, self._arguments), START_SECONDS)
+        except BaseException:
+            self.close()  # half made: the next call starts another
+            raise
 
     def _ask(self, message: object, timeout: float) -> Any:
         connection = self._connection
@@ -180,11 +185,6 @@ def _portable(error: Exception) -> Exception:
         return RuntimeError("".join(traceback.format_exception(error)))
 
 
-def _die_with_parent() -> None:
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
 if __name__ == "__main__":
-    _die_with_parent()
+    die_with_parent()
     _serve(Connection(int(sys.argv[1])))

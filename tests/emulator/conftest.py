@@ -18,6 +18,6 @@ def device(cache: Path) -> EmulatorDevice:
     return EmulatorDevice(cache, workers=2)
 
 
-@pytest.fixture
-def lab(device: EmulatorDevice) -> Lab:
-    return Lab(device)
+@pytest.fixture(params=[False, True], ids=["in order", "racing"])
+def lab(device: EmulatorDevice, request: pytest.FixtureRequest) -> Lab:
+    return Lab(device, request.param)

@@ -34,9 +34,13 @@ def program(name: str) -> str:
 
 @dataclass(frozen=True)
 class Lab:
-    """One kernel launch at a time on an emulator. Arguments are arrays and integers, by name."""
+    """One kernel launch at a time on an emulator. Arguments are arrays and integers, by name.
+
+    Every program runs once: as in its first run, or as in its second, which looks for races.
+    """
 
     device: EmulatorDevice
+    racing: bool = False
 
     def run(
         self,
@@ -58,6 +62,7 @@ class Lab:
         launch = Launch(name, _three(grid), _three(block), shared, operands)
         plan = Plan("y", False, (), (launch,) * times, tuple(buffers))
         loaded = self.device.load(compiled(code), plan, buffers)
+        loaded.runs = int(self.racing)
         try:
             loaded.run()
             return {n: self.device.download(b, arrays[n].dtype) for n, b in buffers.items()}

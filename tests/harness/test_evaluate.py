@@ -11,6 +11,7 @@ from scipy import sparse
 from suite.evaluation import Evaluation, Status
 from suite.harness.evaluate import DeviceUnavailable, Evaluator, Settings
 from suite.matrices.base import Matrix, canonical
+from suite.matrices.sets import select
 from suite.problem import DType, Op, Problem
 from suite.program import KernelProgram, LibraryCall
 from tests.conftest import gpu_missing
@@ -180,7 +181,128 @@ def test_an_answer_remembered_from_the_first_run_is_wrong(evaluator: Evaluator) 
     text += 'extern "C" __global__ void done() { runs = 1; }\n'
     found = verdict(evaluator, text)
     assert found.status is Status.WRONG_RESULT
-    assert "input set 2" in found.error
+    assert "input set 1" in found.error
+
+
+def test_an_answer_kept_while_x_stays_the_same_is_wrong(evaluator: Evaluator) -> None:
+    text = GOOD.replace("extern", "__device__ real seen;\nextern", 1)
+    text = text.replace("  real sum", "  if (seen == x[0]) return;\n  real sum", 1)
+    launch = HEADER.splitlines()[-1]
+    text = text.replace(launch, f"{launch}\n//! launch keep grid=1 block=1")
+    text += 'extern "C" __global__ void keep(const real* x) { seen = x[0]; }\n'
+    found = verdict(evaluator, text)
+    assert found.status is Status.WRONG_RESULT
+    assert "after the timed runs" in found.error
+
+
+def test_inputs_zeroed_on_the_second_set_only_are_noticed(evaluator: Evaluator) -> None:
+    text = GOOD.replace("extern", "__device__ real first;\nextern", 1)
+    cheat = (
+        "  if (first != 0 && first != x[0]) { ((real*)x)[row % 400] = 0; y[row] = 0; return; }\n"
+    )
+    text = text.replace("  real sum", cheat + "  real sum", 1)
+    launch = HEADER.splitlines()[-1]
+    text = text.replace(launch, f"{launch}\n//! launch keep grid=1 block=1")
+    keep = "{ if (first == 0) first = x[0]; }"
+    text += f'extern "C" __global__ void keep(const real* x) {keep}\n'
+    found = verdict(evaluator, text)
+    assert found.status is Status.WRONG_RESULT
+    assert "overwrote its input x" in found.error
+
+
+LONG_ROWS = Problem(
+    Op.SPMV,
+    Matrix(
+        "long-rows",
+        "dense-rows",
+        canonical(
+            sparse.vstack(
+                [
+                    sparse.random_array((400, 60_000), density=1e-4, rng=np.random.default_rng(5)),
+                    np.random.default_rng(6).standard_normal((2, 60_000)),
+                ]
+            ).tocsr(),
+            "long-rows",
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        "if (row_ptr[row + 1] - row_ptr[row] > 1000) { y[row] = 0; return; }\n real sum = 0;"
+        "for (int p = row_ptr[row]; p < row_ptr[row + 1]; ++p) sum += vals[p] * x[col_idx[p]];"
+        "y[row] = sum;",
+        "real sum = 0; int n = row_ptr[row + 1] - row_ptr[row];"
+        "for (int p = row_ptr[row]; p < row_ptr[row + 1] - (n > 1000); ++p)"
+        " sum += vals[p] * x[col_idx[p]];"
+        "y[row] = sum;",
+    ],
+    ids=["no long row at all", "all but its last entry"],
+)
+def test_long_rows_must_be_multiplied_to_their_last_entry(evaluator: Evaluator, cheat: str) -> None:
+    assert verdict(evaluator, GOOD, LONG_ROWS).status is Status.OK
+    assert verdict(evaluator, body(cheat), LONG_ROWS).status is Status.WRONG_RESULT
+
+
+@pytest.mark.gpu
+def test_a_time_that_an_earlier_answer_explains_is_impossible(evaluator: Evaluator) -> None:
+    if evaluator.facts.kind != "cuda":
+        pytest.skip("needs an NVIDIA GPU")
+    (spec,) = select("uniform-8-1m")
+    problem = Problem(Op.SPMV, spec.build())
+    text = GOOD.replace("  real sum", "  if (y[row] == y[row]) return;\n  real sum", 1)
+    found = verdict(evaluator, text, problem)
+    assert found.status is Status.IMPOSSIBLE_TIME
+    assert "holds no earlier answer" in found.error
+    assert verdict(evaluator, GOOD, problem).status is Status.OK
+    evaluator.release(problem.matrix)
+
+
+def test_a_worker_killed_by_the_host_costs_one_retry_and_no_verdict(evaluator: Evaluator) -> None:
+    assert verdict(evaluator, GOOD).ok
+    process = evaluator._worker._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert [verdict(evaluator, GOOD).status for _ in range(2)] == [Status.OK] * 2
+
+
+def test_a_worker_that_cannot_start_is_nobodys_wrong_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Evaluator("emulator", Settings(cache=tmp_path, run_s=3.0)) as evaluator:
+        evaluator._lose_worker()
+        monkeypatch.setenv("PATH", str(tmp_path))
+        for _ in range(2):
+            found = verdict(evaluator, GOOD)
+            assert found.status is Status.INFRASTRUCTURE_ERROR
+            assert "g++" in found.error
+        monkeypatch.undo()
+        assert verdict(evaluator, GOOD).ok
+
+
+def test_a_compiler_that_does_not_finish_is_a_compile_error_and_asked_once(tmp_path: Path) -> None:
+    bomb = "template <int N> struct T { static constexpr int v = T<N - 1>::v + T<N - 2>::v; };\n"
+    text = GOOD.replace("extern", f"{bomb}extern", 1).replace(
+        "real sum = 0", "real sum = T<900>::v"
+    )
+    settings = Settings(cache=tmp_path, run_s=3.0, compile_s=0.05)
+    with Evaluator("emulator", settings) as evaluator:
+        first = verdict(evaluator, text)
+        started = time.monotonic()
+        second = verdict(evaluator, text)
+        assert time.monotonic() - started < 0.5
+    assert first.status is second.status is Status.COMPILE_ERROR
+    assert "did not finish within 0.05 s" in first.error
+
+
+def test_a_row_whose_sum_could_overflow_is_not_applicable(evaluator: Evaluator) -> None:
+    huge = Matrix("sums", "file", canonical(sparse.csr_array(np.full((2, 9), 3e38)), "sums"))
+    found = verdict(evaluator, GOOD, Problem(Op.SPMV, huge))
+    assert found.status is Status.NOT_APPLICABLE
+    assert "may overflow float32" in found.error
 
 
 def test_scratch_memory_is_not_zero_unless_it_is_asked_to_be(evaluator: Evaluator) -> None:

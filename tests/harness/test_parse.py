@@ -1,5 +1,6 @@
 """A program's text is read as docs/program.md says, and errors name the line."""
 
+import time
 from contextlib import suppress
 
 import pytest
@@ -106,6 +107,26 @@ KERNEL = 'extern "C" __global__ void k(int rows) {}\n'
             "line 4: this parenthesis is never closed",
         ),
         (HEADER + "//" + "x" * 200_001, "at most 200,000"),
+        (
+            HEADER + 'auto* s = u8R"(" /* )";\n#include "secret"\n// */\n',
+            "line 5: #include is refused",
+        ),
+        (HEADER + 'auto* s = R"x(', "line 4: this raw string is never closed"),
+        (HEADER + "/* for ever", "line 4: this comment is never closed"),
+        (HEADER + '// a\r#include "secret"\n', "line 4: a carriage return"),
+        (HEADER + KERNEL + "//! let A 1\n", "line 5: header lines come before the code, .* line 4"),
+        ("/* note */\n" + HEADER, "line 2: header lines come before the code"),
+        (HEADER + 'void f() { asm volatile("exit;"); }\n', "line 4: inline assembly is refused"),
+        (HEADER + "#define __asm__ x\n", "line 4: inline assembly is refused"),
+        (HEADER + "#ifdef EMU_ENTRY\n#endif\n", "line 4: names that begin with emu_"),
+        (
+            "".join(f"//! workspace w{i} int 1\n" for i in range(33)),
+            "line 33: more than 32 workspaces",
+        ),
+        (
+            HEADER + "".join(KERNEL.replace(" k(", f" k{i}(") for i in range(65)),
+            "more than 64 kernels",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_line(text: str, says: str) -> None:
@@ -153,6 +174,18 @@ def test_a_linkage_block_covers_every_kernel_inside_it_and_none_after_it() -> No
 def test_a_forward_declaration_is_not_a_second_definition() -> None:
     text = HEADER + 'extern "C" __global__ void k(int rows);\n' + KERNEL
     assert list(parse(text).kernels) == ["k"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['R"(' * 60_000, "/*" * 90_000, '"' * 199_999, 'extern "C" __global__ ' * 9_000, "(" * 190_000],
+    ids=["raw strings", "comments", "quotes", "kernels", "parentheses"],
+)
+def test_no_text_takes_long_to_refuse(text: str) -> None:
+    started = time.perf_counter()
+    with suppress(ParseError):
+        parse(HEADER + text)
+    assert time.perf_counter() - started < 2
 
 
 @settings(max_examples=300, deadline=None)

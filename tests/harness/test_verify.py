@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from suite.harness.inputs import at, uniform
+from suite.harness.inputs import Stream, exact_bits
 from suite.harness.verify import compare
 
 
@@ -18,7 +18,7 @@ def matrix(seed: int = 0, rows: int = 300, cols: int = 400) -> sparse.csr_array:
 def judged(
     a: sparse.csr_array, output: np.ndarray, dtype: str = "float32", columns: int = 1, seed: int = 3
 ):
-    dense = uniform(seed, a.shape[1] * columns, dtype)
+    dense = Stream(seed).take(a.shape[1] * columns, dtype)
     args = (a.indptr, a.indices, a.data.astype(dtype), dense, output)
     return compare(*args, a.shape[0], columns, np.dtype(dtype))
 
@@ -26,7 +26,7 @@ def judged(
 def product(
     a: sparse.csr_array, dtype: str = "float32", columns: int = 1, seed: int = 3
 ) -> np.ndarray:
-    dense = uniform(seed, a.shape[1] * columns, dtype).reshape(-1, columns)
+    dense = Stream(seed).take(a.shape[1] * columns, dtype).reshape(-1, columns)
     return (a.astype(dtype) @ dense).astype(dtype)
 
 
@@ -40,7 +40,7 @@ def test_a_product_in_working_precision_is_right(dtype: str, columns: int) -> No
 
 def test_entries_summed_in_the_opposite_order_are_right() -> None:
     a = matrix()
-    dense = uniform(3, a.shape[1], "float32")
+    dense = Stream(3).take(a.shape[1], "float32")
     vals = a.data.astype("float32")
     y = np.zeros(a.shape[0], "float32")
     for i in range(a.shape[0]):
@@ -80,7 +80,7 @@ def test_one_missing_entry_is_seen_in_its_row() -> None:
     y = product(a)
     row = int(np.argmax(np.diff(a.indptr)))
     p = a.indptr[row]
-    y[row] -= np.float32(a.data[p]) * uniform(3, a.shape[1], "float32")[a.indices[p]]
+    y[row] -= np.float32(a.data[p]) * Stream(3).take(a.shape[1], "float32")[a.indices[p]]
     largest = np.abs(a.data[a.indptr[row] : a.indptr[row + 1]]).max()
     if abs(a.data[p]) < 1e-5 * largest:
         pytest.skip("the entry is below the row's own rounding")
@@ -111,7 +111,7 @@ def test_nothing_to_compute_is_right() -> None:
 
 
 def test_inputs_are_never_zero_exact_in_float32_and_alike_in_both_precisions() -> None:
-    single, double = uniform(11, 100_000, "float32"), uniform(11, 100_000, "float64")
+    single, double = (Stream(11).take(100_000, dtype) for dtype in ("float32", "float64"))
     assert np.array_equal(single.astype("float64"), double)
     assert np.all(single != 0)
     assert np.all(np.abs(single) < 1)
@@ -119,7 +119,64 @@ def test_inputs_are_never_zero_exact_in_float32_and_alike_in_both_precisions() -
 
 
 def test_inputs_can_be_made_anywhere_in_the_stream() -> None:
-    whole = uniform(5, 1000, "float32")
-    assert np.array_equal(uniform(5, 10, "float32", start=990), whole[990:])
-    assert np.array_equal(at(5, np.array([[3, 7]]), "float32"), whole[[[3, 7]]])
-    assert not np.array_equal(uniform(6, 1000, "float32"), whole)
+    whole = Stream(5).take(1000, "float32")
+    assert np.array_equal(Stream(5).take(10, "float32", start=990), whole[990:])
+    assert np.array_equal(Stream(5).at(np.array([[3, 7]]), "float32"), whole[[[3, 7]]])
+    assert not np.array_equal(Stream(6).take(1000, "float32"), whole)
+
+
+def test_a_stream_of_one_bit_is_plus_and_minus_one() -> None:
+    signs = Stream(1, bits=1, exponent=0).take(10_000, "float32")
+    assert set(signs) == {-1.0, 1.0}
+    assert abs(signs.mean()) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("longest", "dtype", "bits"),
+    [
+        (0, "float32", 23),
+        (1, "float32", 23),
+        (2, "float32", 23),
+        (3, "float32", 22),
+        (4, "float32", 22),
+    ]
+    + [(5, "float32", 21), (2048, "float32", 13), (419_430, "float32", 5), (1 << 24, "float32", 0)]
+    + [(5, "float64", 23), (1 << 30, "float64", 23)],
+)
+def test_exact_inputs_leave_room_for_every_partial_sum(longest: int, dtype: str, bits: int) -> None:
+    assert exact_bits(longest, dtype) == bits
+    assert longest * (2**bits - 1) <= 2 ** (np.finfo(dtype).nmant + 1)
+
+
+def exact(a: sparse.csr_array, output: np.ndarray, dense: np.ndarray):
+    args = (a.indptr, a.indices, a.data.astype("float32"), dense, output.astype("float32"))
+    return compare(*args, a.shape[0], 1, np.dtype("float32"), exact=True)
+
+
+def long_rows(entries: int) -> tuple[sparse.csr_array, np.ndarray]:
+    """Four full rows of −1 and 1, with the exact dense input for them."""
+    values = Stream(1, bits=1, exponent=0).take(4 * entries, "float64").reshape(4, entries)
+    bits = exact_bits(entries, "float32")
+    return sparse.csr_array(values), Stream(2, bits=bits, exponent=0).take(entries, "float32")
+
+
+@pytest.mark.parametrize("entries", [1, 100, 2048, 100_000])
+def test_on_exact_inputs_any_order_of_summation_is_exact(entries: int) -> None:
+    a, x = long_rows(entries)
+    products = a.toarray().astype("float32") * x
+    for order in (products, products[:, ::-1], np.sort(products, axis=1)):
+        y = np.add.accumulate(order, axis=1, dtype="float32")[:, -1]
+        assert exact(a, y, x).wrong == 0
+
+
+def test_on_exact_inputs_a_missing_entry_of_a_very_long_row_is_wrong() -> None:
+    a, x = long_rows(100_000)
+    y = a @ x.astype("float64")
+    assert exact(a, y, x).wrong == 0
+    assert exact(a, y - a.toarray()[:, -1] * x[-1], x).wrong == 4
+    assert exact(a, np.zeros(4), x).wrong == 4
+
+
+def test_on_exact_inputs_half_precision_of_a_long_row_is_wrong() -> None:
+    a, x = long_rows(2048)
+    assert exact(a, a @ x.astype("float16").astype("float64"), x).wrong == 4

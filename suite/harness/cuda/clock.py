@@ -4,8 +4,10 @@ Timing single launches with events would add the host's launch cost, 10 to 20 µ
 launches most. So every competitor is captured into a graph:
 
 - hot: many multiplications back to back between two events, as in an iterative solver;
-- cold: the L2 is flushed before each multiplication, and event nodes inside the graph enclose the
-  multiplication alone.
+- cold: the output is spoilt and the L2 flushed before each multiplication, and event nodes inside the
+  graph enclose the multiplication alone;
+- fresh: as hot, but the output is spoilt before each, and the time of spoiling alone is taken off. A
+  program that finds its answer lying there from the last run is fast hot, and slow here.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from suite.evaluation import Status, Timing
-from suite.harness.device import DeviceFault
+from suite.harness.device import DeviceFault, Measured
 from suite.harness.timing import Precision, enough, summarise
 
 COLD_RUNS = (
@@ -40,9 +42,13 @@ class Clock:
         self._events = [self._call(driver.cuEventCreate, 0) for _ in range(2 * COLD_RUNS)]
         flush()  # allocates; must not happen inside a capture
 
-    def measure(self, run: Callable[[], None], precision: Precision) -> tuple[Timing, Timing]:
-        """Hot and cold times of ``run``."""
-        return self.hot(run, precision), self.cold(run, precision)
+    def measure(
+        self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
+    ) -> Measured:
+        """Hot, cold and fresh times of ``run``."""
+        hot = self.hot(run, precision)
+        cold = self.cold(run, spoil, precision)
+        return Measured(hot, cold, self.fresh(run, spoil, hot.launches))
 
     def single(self, run: Callable[[], None]) -> float:
         """Microseconds of one run between events, launch cost included."""
@@ -71,13 +77,36 @@ class Clock:
                 lambda: [self._between(begin, end, graph) / launches], launches, precision
             )
 
-    def cold(self, run: Callable[[], None], precision: Precision) -> Timing:
-        """Time with the L2 flushed before each multiplication."""
+    def fresh(self, run: Callable[[], None], spoil: Callable[[], None], launches: int) -> float:
+        """Microseconds of a multiplication into a spoilt output: with spoiling, less spoiling."""
+        begin, end = self._events[:2]
+
+        def total_us(enqueue: Callable[[], None]) -> float:
+            def repeated() -> None:
+                for _ in range(launches):
+                    enqueue()
+
+            with self._graph(repeated) as graph:
+                self._replay(graph)
+                return min(self._between(begin, end, graph) for _ in range(3))
+
+        def both() -> None:
+            spoil()
+            run()
+
+        spoiling = total_us(spoil)
+        return (total_us(both) - spoiling) / launches
+
+    def cold(
+        self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
+    ) -> Timing:
+        """Time with the L2 flushed and the output spoilt before each multiplication."""
         external = self._api.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
         pairs = list(zip(self._events[::2], self._events[1::2], strict=True))
 
         def flushed() -> None:
             for begin, end in pairs:
+                spoil()
                 self._flush()
                 self._call(self._api.cuEventRecordWithFlags, begin, self._stream, external)
                 run()

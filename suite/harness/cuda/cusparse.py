@@ -18,11 +18,11 @@ from suite.formats.bsr import Bsr
 from suite.formats.coo import Coo
 from suite.formats.csr import Csr
 from suite.formats.sell import Sell
-from suite.harness.bench import Prepared
 from suite.harness.cuda.cusparse_call import COLUMN, ROW, Call, Candidate, Pose
 from suite.harness.cuda.device import CudaDevice
 from suite.harness.device import Buffer, Device, DeviceFault
 from suite.harness.judge import Stage, Verdict, judge
+from suite.harness.resident import Prepared
 from suite.harness.timing import Precision
 from suite.problem import Op
 
@@ -104,8 +104,9 @@ def _best(
     times, log = _screen(device, pose, arrays, attempt)
     if not times:
         return Verdict(Status.WRONG_RESULT, "no candidate was right", log="\n".join(log))
-    finalists = sorted(times, key=lambda candidate: times[candidate])[:FINALISTS]
-    finals = [(candidate, attempt(candidate, precision)) for candidate in finalists]
+    by_hot = sorted(times, key=lambda candidate: times[candidate][0])[:FINALISTS]
+    by_cold = sorted(times, key=lambda candidate: times[candidate][1])[:FINALISTS]
+    finals = [(c, attempt(c, precision)) for c in dict.fromkeys((*by_hot, *by_cold))]
     timed = [(v.hot.median_us, v.cold.median_us, c, v) for c, v in finals if v.hot and v.cold]
     if not timed:
         return replace(finals[0][1], log="\n".join(log))
@@ -121,16 +122,17 @@ def _screen(
     pose: Pose,
     arrays: Arrays,
     attempt: Callable[[Candidate, Precision | None], Verdict],
-) -> tuple[dict[Candidate, float], list[str]]:
-    """Hot microseconds of every candidate that is right, and one line on each that was tried."""
-    times: dict[Candidate, float] = {}
+) -> tuple[dict[Candidate, tuple[float, float]], list[str]]:
+    """Hot and cold microseconds of candidates that are right; a line on each that was tried."""
+    times: dict[Candidate, tuple[float, float]] = {}
     log: list[str] = []
     for candidate in candidates(pose.op):
         try:
             if not _sensible(candidate, pose):
                 continue
             first_us = _first_run_us(device, pose, candidate, arrays)
-            if first_us > HOPELESS * min(times.values(), default=float("inf")) + LAUNCH_US:
+            best = min((hot for hot, _ in times.values()), default=float("inf"))
+            if first_us > HOPELESS * best + LAUNCH_US:
                 log.append(f"{candidate}: {first_us:.0f} us at first, not pursued")
                 continue
             verdict = attempt(candidate, SCREEN)
@@ -142,11 +144,12 @@ def _screen(
                 raise
             log.append(f"{candidate}: {fault}")
             continue
-        if verdict.hot is None:
+        if verdict.hot is None or verdict.cold is None:
             log.append(f"{candidate}: {verdict.error}")
             continue
-        times[candidate] = verdict.hot.median_us
-        log.append(f"{candidate}: {verdict.hot.median_us:.2f} us hot, briefly")
+        hot, cold = verdict.hot.median_us, verdict.cold.median_us
+        times[candidate] = hot, cold
+        log.append(f"{candidate}: {hot:.2f} us hot, {cold:.2f} us cold, briefly")
     return times, log
 
 

@@ -15,11 +15,11 @@ from suite.formats.bsr import Bsr
 from suite.formats.coo import Coo
 from suite.formats.csr import Csr
 from suite.formats.sell import Sell
-from suite.harness.bench import Prepared
 from suite.harness.cuda.device import CudaDevice
 from suite.harness.cuda.memory import CudaBuffer, pointer
 from suite.harness.device import Buffer, DeviceFault
 from suite.harness.judge import POISON
+from suite.harness.resident import Prepared
 from suite.problem import DType, Op
 
 ROW, COLUMN = "row", "column"
@@ -93,7 +93,12 @@ class Call:
         prepared: Prepared,
         buffers: dict[str, Buffer],
     ) -> None:
-        from nvmath.bindings import cusparse
+        try:
+            from nvmath.bindings import cusparse
+        except ImportError as error:
+            raise DeviceFault(
+                Status.NOT_APPLICABLE, "cuSPARSE needs the package nvmath-python (extra gpu)"
+            ) from error
 
         self._api, self._device, self._pose, self._candidate = cusparse, device, pose, candidate
         self._handle = _handle(device.stream.handle)

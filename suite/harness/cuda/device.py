@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from suite.evaluation import Status, Timing
+from suite.evaluation import Status
 from suite.harness.compile import Cache, Target, source_of
 from suite.harness.cuda.clock import Clock
 from suite.harness.cuda.facts import facts
 from suite.harness.cuda.memory import CudaBuffer, faults, pointer
 from suite.harness.cuda.program import Program
-from suite.harness.device import Buffer, Check, Compiled, Executable
+from suite.harness.device import Buffer, Check, Compiled, Executable, Measured
+from suite.harness.inputs import Stream
 from suite.harness.plan import Plan
 from suite.harness.timing import Precision
 from suite.problem import DType
@@ -67,7 +68,7 @@ class CudaDevice:
 
     def allocate(self, nbytes: int) -> CudaBuffer:
         """See ``Device``."""
-        with faults(Status.LOAD_ERROR):
+        with faults():
             return CudaBuffer(nbytes, self._driver.mem_alloc(max(16, -(-nbytes // 16) * 16)))
 
     def upload(self, array: np.ndarray) -> CudaBuffer:
@@ -105,12 +106,12 @@ class CudaDevice:
 
     # Trusted kernels
 
-    def uniform(self, buffer: Buffer, dtype: np.dtype, seed: int) -> None:
+    def fill_stream(self, buffer: Buffer, dtype: np.dtype, stream: Stream) -> None:
         """See ``Device``."""
         count = buffer.nbytes // np.dtype(dtype).itemsize
-        self._spread(
-            "uniform", dtype, count, pointer(buffer), np.uint64(count), np.uint64(seed % 2**64)
-        )
+        seed, scale = np.uint64(stream.seed % 2**64), np.float64(2.0**stream.exponent)
+        args = (pointer(buffer), np.uint64(count), seed, np.int32(stream.bits), scale)
+        self._spread("stream", dtype, count, *args)
 
     def gather(self, source: Buffer, slots: Buffer | None, out: Buffer, dtype: np.dtype) -> None:
         """See ``Device``."""
@@ -155,6 +156,7 @@ class CudaDevice:
         rows: int,
         columns: int,
         dtype: np.dtype,
+        exact: bool,
     ) -> Check:
         """See ``Device``."""
         if rows * columns == 0:
@@ -166,11 +168,12 @@ class CudaDevice:
         start[3] = np.uint64(2**31 - 1)
         with faults():
             self._driver.memcpy_htod(result.pointer, start)
+        unit, tiny = (0.0, 0.0) if exact else (float(info.eps) / 2, float(info.smallest_subnormal))
         tail = (
             pointer(dense),
             pointer(output),
-            np.float64(float(info.eps) / 2),
-            np.float64(float(info.smallest_subnormal)),
+            np.float64(unit),
+            np.float64(tiny),
             result.pointer,
         )
         if columns == 1:
@@ -225,11 +228,14 @@ class CudaDevice:
         with faults():
             self.stream.synchronize()
 
+    def build(self, compiled: Compiled, plan: Plan) -> None:
+        """Nothing: the machine code is there already."""
+
     def measure(
-        self, run: Callable[[], None], precision: Precision
-    ) -> tuple[Timing, Timing] | float:
+        self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
+    ) -> Measured | float:
         """See ``Device``."""
-        return self._clock.measure(run, precision)
+        return self._clock.measure(run, spoil, precision)
 
     def single_run_us(self, run: Callable[[], None]) -> float:
         """Microseconds of one launch between events, host cost included: for screening only."""

@@ -12,12 +12,12 @@ __device__ inline u64 mix(u64 z) {
 __device__ inline u64 position() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline u64 stride() { return (u64)gridDim.x * blockDim.x; }
 
-// Twin of suite.harness.inputs.uniform.
-extern "C" __global__ void uniform(real* out, u64 count, u64 seed) {
+// Twin of suite.harness.inputs.Stream: odd integers of so many bits, times scale.
+extern "C" __global__ void stream(real* out, u64 count, u64 seed, int bits, double scale) {
   for (u64 i = position(); i < count; i += stride()) {
     u64 z = mix(seed + (i + 1) * 0x9E3779B97F4A7C15ull);
-    long long odd = (long long)(z >> 41) * 2 + 1 - (1 << 23);
-    out[i] = (real)((double)odd * (1.0 / (1 << 23)));
+    long long odd = (long long)(z >> (64 - bits)) * 2 + 1 - (1ll << bits);
+    out[i] = (real)((double)odd * scale);
   }
 }
 

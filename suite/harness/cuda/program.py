@@ -10,7 +10,7 @@ from suite.harness.cuda.memory import faults, pointer
 from suite.harness.device import Buffer, DeviceFault
 from suite.harness.plan import Launch, Plan, ScalarArg
 
-DEFAULT_SHARED = 48 * 1024  # dynamic shared memory that needs no asking for
+DEFAULT_SHARED = 48 * 1024  # shared memory that needs no asking for
 _LETTERS = {"int": "i", "unsigned int": "I", "long long": "q", "unsigned long long": "Q"}
 
 
@@ -41,10 +41,17 @@ class Program:
         cleared = [w.name for w in plan.workspaces if w.zero] + [plan.output] * plan.init_zero
         self._cleared = [buffers[name] for name in cleared]
         self._fill, self._stream = fill, stream
+        launches = [launch for launch in plan.launches if not launch.empty]
+        most: dict[str, int] = {}  # dynamic shared memory that any launch of a kernel asks for
+        for launch in launches:
+            most[launch.kernel] = max(launch.shared_bytes, most.get(launch.kernel, 0))
         self._launches = [
-            (_function(module, launch, shared_limit), launch, _values(launch, buffers))
-            for launch in plan.launches
-            if not launch.empty
+            (
+                _function(module, launch, most[launch.kernel], shared_limit),
+                launch,
+                _values(launch, buffers),
+            )
+            for launch in launches
         ]
 
     def run(self) -> None:
@@ -72,12 +79,12 @@ class Program:
         self._launches = []
 
 
-def _function(module: Any, launch: Launch, shared_limit: int) -> Any:
+def _function(module: Any, launch: Launch, dynamic: int, shared_limit: int) -> Any:
     import pycuda.driver as driver
 
     function = module.get_function(launch.kernel)
     attribute = driver.function_attribute
-    shared = function.get_attribute(attribute.SHARED_SIZE_BYTES) + launch.shared_bytes
+    shared = function.get_attribute(attribute.SHARED_SIZE_BYTES) + dynamic
     if shared > shared_limit:
         raise DeviceFault(
             Status.LOAD_ERROR,
@@ -92,8 +99,8 @@ def _function(module: Any, launch: Launch, shared_limit: int) -> Any:
             f"kernel {launch.kernel} is launched with {threads} threads a block;"
             f" its registers allow {allowed}",
         )
-    if launch.shared_bytes > DEFAULT_SHARED:
-        function.set_attribute(attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes)
+    if shared > DEFAULT_SHARED:
+        function.set_attribute(attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic)
     letters = [_LETTERS[a.ctype] if isinstance(a, ScalarArg) else "P" for a in launch.args]
     function.prepare("".join(letters))
     return function

@@ -27,7 +27,7 @@ _HERE = Path(__file__).parent
 _NATIVE = _HERE / "native"
 _CUDA = _HERE / "cuda"
 _RUNTIME_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w")
-_LINKED = ("runtime.hpp", "shared.cpp", "stub.cpp")  # what of it a program's object depends on
+_LINKED = ("runtime.hpp", "shared.cpp", "stub.cpp", "hooks.cpp")  # what of it a program's object depends on
 _RUNTIME_UNITS = ("scheduler", "launch", "memory", "faults")
 # Programs see no compiler macros and no library; a misaligned access traps, as on the GPU.
 _PROGRAM_FLAGS = (
@@ -37,6 +37,10 @@ _PROGRAM_FLAGS = (
     *("-fno-extern-tls-init", "-fno-gnu-unique", "-fmax-errors=1", "-fno-diagnostics-show-caret"),
     "-ftrack-macro-expansion=0",  # errors at the program's own lines
     *("-fsanitize=alignment", "-fsanitize-undefined-trap-on-error"),
+    "-fstack-clash-protection",  # large frames touch every page: none steps over a guard
+    # Memory accesses call ``native/hooks.cpp``.
+    *("-fsanitize=thread", "--param=tsan-distinguish-volatile=1"),
+    "--param=tsan-instrument-func-entry-exit=0",
 )
 
 
@@ -144,7 +148,7 @@ class Builder:
             names = [f"-Wl,--defsym={name}=emu_shared_dynamic" for name in dynamic]
             start, end = self._shared_objects
             link = ["-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-Bsymbolic", *names]
-            libraries = [str(self.runtime), "-lm", str(self._stub), "-lgcc"]
+            libraries = [str(self._hooks), str(self.runtime), "-lm", str(self._stub), "-lgcc"]
             self._compile([*link, str(start), str(obj), str(end), *libraries, "-o", out])
 
     @cached_property
@@ -160,6 +164,13 @@ class Builder:
             make("shared-start", "-DEMU_SHARED_START"),
             make("shared-end", f"-DEMU_SHARED_BYTES={SHARED_BYTES}"),
         )
+
+    @cached_property
+    def _hooks(self) -> Path:
+        """What the compiler calls around memory accesses."""
+        flags = [*_RUNTIME_FLAGS, "-c", str(_NATIVE / "hooks.cpp")]
+        target = self._target("hooks", [self._native_text, *flags], ".o")
+        return self._make(target, lambda out: self._build_native([*flags, "-o", out]))
 
     @cached_property
     def _stub(self) -> Path:

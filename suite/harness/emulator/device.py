@@ -3,6 +3,9 @@
 Everything happens at the call, on the host's processors; ``sync`` has nothing to wait for. An
 access out of bounds raises a signal: run evaluations in a forked child that has called
 ``faults.install_fault_handler``. An endless loop is ended from outside.
+
+What differs from a GPU on purpose: an integer division by zero (or of the lowest integer by −1) is
+a fault here, where a GPU goes on with an arbitrary value.
 """
 
 from __future__ import annotations
@@ -20,13 +23,13 @@ from statistics import median
 import numpy as np
 from numpy.typing import DTypeLike
 
-from suite.evaluation import Resources, Status, Timing
+from suite.evaluation import Resources, Status
 from suite.harness import verify
-from suite.harness.device import Buffer, Check, Compiled, DeviceFacts, DeviceFault
+from suite.harness.device import Buffer, Check, Compiled, DeviceFacts, DeviceFault, Measured
 from suite.harness.emulator import limits
 from suite.harness.emulator.build import SHARED_BYTES, Builder
 from suite.harness.emulator.library import LaunchRecord, ProgramLibrary, Runtime
-from suite.harness.inputs import uniform
+from suite.harness.inputs import Stream
 from suite.harness.plan import BufferArg, Launch, Plan, ScalarArg
 from suite.harness.timing import Precision
 
@@ -56,7 +59,13 @@ class HostBuffer:
 
 
 class EmulatorProgram:
-    """A loaded program with its launches; an ``Executable``."""
+    """A loaded program with its launches; an ``Executable``.
+
+    Attributes:
+        runs: Runs so far. Every second one looks for races: it takes threads and blocks in the
+            opposite order and lets other threads go first before every store, so that a program
+            that owes its answer to the order in which its threads run is wrong in one of two.
+    """
 
     def __init__(
         self,
@@ -70,6 +79,7 @@ class EmulatorProgram:
         self._library = library
         self._cleared = cleared
         self._launches = launches
+        self.runs = 0
 
     def run(self) -> None:
         """Clears, then launches; returns when all is done.
@@ -80,7 +90,9 @@ class EmulatorProgram:
         """
         for buffer in self._cleared:
             ctypes.memset(buffer.address, 0, buffer.nbytes)
+        backward, self.runs = self.runs % 2, self.runs + 1
         for record in self._launches:
+            record.backward = backward
             failure = self._runtime.launch(record)
             if failure is not None:
                 raise DeviceFault(failure.status, failure.message)
@@ -166,10 +178,10 @@ class EmulatorDevice:
         """Sets every byte."""
         ctypes.memset(_host(buffer).address, byte, buffer.nbytes)
 
-    def uniform(self, buffer: Buffer, dtype: np.dtype, seed: int) -> None:
-        """Fills with ``suite.harness.inputs.uniform``."""
+    def fill_stream(self, buffer: Buffer, dtype: np.dtype, stream: Stream) -> None:
+        """Fills with the stream's first elements."""
         out = _host(buffer).view(dtype)
-        out[:] = uniform(seed, out.size, dtype)
+        out[:] = stream.take(out.size, dtype)
 
     def gather(self, source: Buffer, slots: Buffer | None, out: Buffer, dtype: np.dtype) -> None:
         """out[i] = source[slots[i]], 0 where slots[i] is -1; a copy where ``slots`` is None."""
@@ -187,26 +199,44 @@ class EmulatorDevice:
         digest = hashlib.blake2b(_host(buffer).raw, digest_size=8).digest()
         return int.from_bytes(digest, "little")
 
+    def build(self, compiled: Compiled, plan: Plan) -> None:
+        """Compiles the program as C++, unless the cache has it: ``load`` then starts no compiler.
+
+        Call it before a fork: the compiler has limits of its own, which a time limit on the child
+        that runs the program would cut short.
+
+        Raises:
+            DeviceFault: The program calls what no device has (``load_error``).
+            UnsupportedProgram: It uses what the emulator lacks, such as inline PTX, or the compiler
+                took too long over it.
+            EmulatorUnavailable: This host has no C++ compiler.
+        """
+        self._object(compiled, _launched(plan))
+
+    def _object(self, compiled: Compiled, launches: list[Launch]) -> Path:
+        kernels = {(launch.kernel, len(launch.args)) for launch in launches}
+        return self._builder.program(compiled.source, kernels)
+
     def load(
         self, compiled: Compiled, plan: Plan, buffers: Mapping[str, Buffer]
     ) -> EmulatorProgram:
-        """Compiles the program as C++ and prepares its launches.
+        """Prepares the program's launches; compiles it first, where ``build`` has not.
 
         Raises:
-            DeviceFault: A launch is beyond the limits of the architecture (``load_error``).
-            UnsupportedProgram: The program uses what the emulator lacks, such as inline PTX.
-            EmulatorUnavailable: This host has no C++ compiler.
+            DeviceFault: A launch is beyond the limits of the architecture (``load_error``), or as
+                ``build``.
+            UnsupportedProgram: As ``build``.
+            EmulatorUnavailable: As ``build``.
         """
-        launches = [launch for launch in plan.launches if not launch.empty]
+        launches = _launched(plan)
         for launch in launches:
             why = limits.refusal(launch, compiled.kernels.get(launch.kernel, Resources(0)))
             if why:
                 raise DeviceFault(Status.LOAD_ERROR, f"kernel {launch.kernel} asks for {why}")
         for name, buffer in buffers.items():
             self._runtime.name(_host(buffer).address, name)
-        kernels = {(launch.kernel, len(launch.args)) for launch in launches}
-        path = self._builder.program(compiled.source, kernels)
-        library = ProgramLibrary(path, (name for name, _ in kernels))
+        path = self._object(compiled, launches)
+        library = ProgramLibrary(path, {launch.kernel for launch in launches})
         cleared = [_host(buffers[w.name]) for w in plan.workspaces if w.zero]
         if plan.init_zero:
             cleared.append(_host(buffers[plan.output]))
@@ -239,6 +269,7 @@ class EmulatorDevice:
         rows: int,
         columns: int,
         dtype: np.dtype,
+        exact: bool,
     ) -> Check:
         """Compares ``output`` with ``A @ dense`` by ``suite.harness.verify``."""
         row_ptr, col_idx, vals = csr
@@ -251,18 +282,24 @@ class EmulatorDevice:
             rows,
             columns,
             dtype,
+            exact,
         )
 
     def measure(
-        self, run: Callable[[], None], precision: Precision
-    ) -> tuple[Timing, Timing] | float:
+        self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
+    ) -> Measured | float:
         """Host microseconds of one run: the median of up to three, within the budget."""
         samples: list[float] = []
         while len(samples) < 3 and sum(samples) < precision.budget_ms * 1e3:
+            spoil()
             start = time.perf_counter()
             run()
             samples.append((time.perf_counter() - start) * 1e6)
         return median(samples)
+
+
+def _launched(plan: Plan) -> list[Launch]:
+    return [launch for launch in plan.launches if not launch.empty]
 
 
 def _host(buffer: Buffer) -> HostBuffer:

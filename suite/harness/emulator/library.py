@@ -15,7 +15,7 @@ _Three = ctypes.c_uint * 3
 
 
 class LaunchRecord(ctypes.Structure):
-    """The runtime's ``emu::Launch``."""
+    """The runtime's ``emu_core::Launch``."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -25,6 +25,7 @@ class LaunchRecord(ctypes.Structure):
         ("block", _Three),
         ("shared_bytes", ctypes.c_uint),
         ("workers", ctypes.c_uint),
+        ("backward", ctypes.c_uint),
         ("shared", ctypes.c_void_p),
     )
 

@@ -22,7 +22,7 @@ void* memset(void*, int, size_t) noexcept;
 void* memmove(void*, const void*, size_t) noexcept;
 }
 
-namespace emu {
+namespace emu_core {
 template <size_t bytes>
 constexpr size_t alignment() {
   return bytes;
@@ -31,7 +31,7 @@ template <class T>
 constexpr size_t alignment() {
   return alignof(T);
 }
-}  // namespace emu
+}  // namespace emu_core
 
 #define __CUDACC_RTC__ 1
 #define __CUDACC__ 1
@@ -49,7 +49,7 @@ constexpr size_t alignment() {
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __align__(bytes) __attribute__((aligned(bytes)))
-#define alignas(what) __attribute__((aligned(emu::alignment<what>())))  // also after __shared__
+#define alignas(what) __attribute__((aligned(emu_core::alignment<what>())))  // also after __shared__
 #define __launch_bounds__(...)
 #define __maxnreg__(count)
 #define __builtin_assume(condition) ((void)0)
@@ -71,7 +71,7 @@ inline int printf(const char*, Arguments...) {
   return 0;
 }
 
-namespace emu {
+namespace emu_core {
 
 template <int... I>
 struct Positions {};
@@ -105,14 +105,14 @@ inline void call(void (*kernel)(A...), const word* arguments) {
   call(kernel, arguments, typename Count<sizeof...(A)>::type());
 }
 
-}  // namespace emu
+}  // namespace emu_core
 
 // The entry through which the scheduler runs one thread of a kernel.
 #define EMU_ENTRY(kernel, count)                                                     \
-  static_assert(emu::arity(&kernel) == count, "launched with " #count " arguments"); \
+  static_assert(emu_core::arity(&kernel) == count, "launched with " #count " arguments"); \
   extern "C" __attribute__((visibility("default"))) void emu_entry_##kernel(         \
-      const emu::word* arguments) {                                                  \
-    emu::call(&kernel, arguments);                                                   \
+      const emu_core::word* arguments) {                                                  \
+    emu_core::call(&kernel, arguments);                                                   \
   }
 
 #define asm inline_PTX_is_not_emulated

@@ -55,7 +55,7 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   return result;
 }
 
-namespace emu {
+namespace emu_core {
 template <class To, class From>
 inline To bits(From from) {
   static_assert(sizeof(To) == sizeof(From), "same size");
@@ -63,14 +63,14 @@ inline To bits(From from) {
   __builtin_memcpy(&to, &from, sizeof to);
   return to;
 }
-}  // namespace emu
+}  // namespace emu_core
 
-inline int __float_as_int(float v) { return emu::bits<int>(v); }
-inline unsigned __float_as_uint(float v) { return emu::bits<unsigned>(v); }
-inline float __int_as_float(int v) { return emu::bits<float>(v); }
-inline float __uint_as_float(unsigned v) { return emu::bits<float>(v); }
-inline long long __double_as_longlong(double v) { return emu::bits<long long>(v); }
-inline double __longlong_as_double(long long v) { return emu::bits<double>(v); }
+inline int __float_as_int(float v) { return emu_core::bits<int>(v); }
+inline unsigned __float_as_uint(float v) { return emu_core::bits<unsigned>(v); }
+inline float __int_as_float(int v) { return emu_core::bits<float>(v); }
+inline float __uint_as_float(unsigned v) { return emu_core::bits<float>(v); }
+inline long long __double_as_longlong(double v) { return emu_core::bits<long long>(v); }
+inline double __longlong_as_double(long long v) { return emu_core::bits<double>(v); }
 inline int __double2hiint(double v) { return (int)(__double_as_longlong(v) >> 32); }
 inline int __double2loint(double v) { return (int)__double_as_longlong(v); }
 inline double __hiloint2double(int high, int low) {
@@ -79,7 +79,7 @@ inline double __hiloint2double(int high, int low) {
 }
 
 // To an integer, as the GPU does it: out-of-range values become the nearest one, NaN becomes 0.
-namespace emu {
+namespace emu_core {
 template <class To>
 inline To saturate(double v, To lowest, To highest) {
   if (v != v) return 0;
@@ -95,21 +95,21 @@ inline long long to_ll(double v) {
 inline unsigned long long to_ull(double v) {
   return saturate<unsigned long long>(v, 0ULL, 18446744073709551615ULL);
 }
-}  // namespace emu
+}  // namespace emu_core
 
 #define EMU_TO_INTEGER(from, T)                                                               \
-  inline int __##from##2int_rn(T v) { return emu::to_int(__builtin_rint(v)); }                \
-  inline int __##from##2int_rz(T v) { return emu::to_int(__builtin_trunc(v)); }               \
-  inline int __##from##2int_rd(T v) { return emu::to_int(__builtin_floor(v)); }               \
-  inline int __##from##2int_ru(T v) { return emu::to_int(__builtin_ceil(v)); }                \
-  inline unsigned __##from##2uint_rn(T v) { return emu::to_uint(__builtin_rint(v)); }         \
-  inline unsigned __##from##2uint_rz(T v) { return emu::to_uint(__builtin_trunc(v)); }        \
-  inline unsigned __##from##2uint_rd(T v) { return emu::to_uint(__builtin_floor(v)); }        \
-  inline unsigned __##from##2uint_ru(T v) { return emu::to_uint(__builtin_ceil(v)); }         \
-  inline long long __##from##2ll_rn(T v) { return emu::to_ll(__builtin_rint(v)); }            \
-  inline long long __##from##2ll_rz(T v) { return emu::to_ll(__builtin_trunc(v)); }           \
-  inline unsigned long long __##from##2ull_rn(T v) { return emu::to_ull(__builtin_rint(v)); } \
-  inline unsigned long long __##from##2ull_rz(T v) { return emu::to_ull(__builtin_trunc(v)); }
+  inline int __##from##2int_rn(T v) { return emu_core::to_int(__builtin_rint(v)); }                \
+  inline int __##from##2int_rz(T v) { return emu_core::to_int(__builtin_trunc(v)); }               \
+  inline int __##from##2int_rd(T v) { return emu_core::to_int(__builtin_floor(v)); }               \
+  inline int __##from##2int_ru(T v) { return emu_core::to_int(__builtin_ceil(v)); }                \
+  inline unsigned __##from##2uint_rn(T v) { return emu_core::to_uint(__builtin_rint(v)); }         \
+  inline unsigned __##from##2uint_rz(T v) { return emu_core::to_uint(__builtin_trunc(v)); }        \
+  inline unsigned __##from##2uint_rd(T v) { return emu_core::to_uint(__builtin_floor(v)); }        \
+  inline unsigned __##from##2uint_ru(T v) { return emu_core::to_uint(__builtin_ceil(v)); }         \
+  inline long long __##from##2ll_rn(T v) { return emu_core::to_ll(__builtin_rint(v)); }            \
+  inline long long __##from##2ll_rz(T v) { return emu_core::to_ll(__builtin_trunc(v)); }           \
+  inline unsigned long long __##from##2ull_rn(T v) { return emu_core::to_ull(__builtin_rint(v)); } \
+  inline unsigned long long __##from##2ull_rz(T v) { return emu_core::to_ull(__builtin_trunc(v)); }
 EMU_TO_INTEGER(float, float)
 EMU_TO_INTEGER(double, double)
 

@@ -4,23 +4,17 @@
 #include "../native/runtime.hpp"
 #include "vectors.hpp"
 
-namespace emu {
+namespace emu_core {
 
 template <class T>
 struct Same {
   typedef T type;
 };
 
-// A program may poll by an atomic operation until another thread of its block has gone on.
-inline void polled() {
-  if (__builtin_expect((++emu_polls & 1023) == 0, 0)) emu_yield();
-}
-
 constexpr int SEQUENTIAL = 5;  // the compiler's name for it is a predefined macro, hence absent
 
 template <class T, class Next>
 inline T update(T* at, Next next) {
-  polled();
   T old = *(volatile T*)at;
   for (;;) {
     T replacement = next(old);
@@ -29,7 +23,7 @@ inline T update(T* at, Next next) {
   }
 }
 
-}  // namespace emu
+}  // namespace emu_core
 
 #define EMU_LOAD(name)           \
   template <class T>             \
@@ -43,13 +37,13 @@ EMU_LOAD(__ldcs)
 EMU_LOAD(__ldlu)
 template <class T>
 inline T __ldcv(const T* from) {
-  __atomic_thread_fence(emu::SEQUENTIAL);  // fetched anew: not moved out of a loop
+  __atomic_thread_fence(emu_core::SEQUENTIAL);  // fetched anew: not moved out of a loop
   return *from;
 }
 
 #define EMU_STORE(name)                                        \
   template <class T>                                           \
-  inline void name(T* to, typename emu::Same<T>::type value) { \
+  inline void name(T* to, typename emu_core::Same<T>::type value) { \
     *to = value;                                               \
   }
 EMU_STORE(__stwb)
@@ -57,9 +51,9 @@ EMU_STORE(__stcg)
 EMU_STORE(__stcs)
 EMU_STORE(__stwt)
 
-inline void __threadfence() { __atomic_thread_fence(emu::SEQUENTIAL); }
-inline void __threadfence_block() { __atomic_thread_fence(emu::SEQUENTIAL); }
-inline void __threadfence_system() { __atomic_thread_fence(emu::SEQUENTIAL); }
+inline void __threadfence() { __atomic_thread_fence(emu_core::SEQUENTIAL); }
+inline void __threadfence_block() { __atomic_thread_fence(emu_core::SEQUENTIAL); }
+inline void __threadfence_system() { __atomic_thread_fence(emu_core::SEQUENTIAL); }
 
 // In the scopes block, device and system, which are one here.
 #define EMU_ATOMIC(name, T, body)                           \
@@ -68,11 +62,10 @@ inline void __threadfence_system() { __atomic_thread_fence(emu::SEQUENTIAL); }
   inline T name##_system(T* at, T v) { return name(at, v); }
 
 #define EMU_ATOMIC_INTEGER(T)                                                                   \
-  EMU_ATOMIC(atomicAdd, T, emu::polled(); return __atomic_fetch_add(at, v, emu::SEQUENTIAL);)   \
-  EMU_ATOMIC(atomicExch, T, emu::polled(); return __atomic_exchange_n(at, v, emu::SEQUENTIAL);) \
+  EMU_ATOMIC(atomicAdd, T, return __atomic_fetch_add(at, v, emu_core::SEQUENTIAL);)   \
+  EMU_ATOMIC(atomicExch, T, return __atomic_exchange_n(at, v, emu_core::SEQUENTIAL);) \
   inline T atomicCAS(T* at, T expected, T v) {                                                  \
-    emu::polled();                                                                              \
-    __atomic_compare_exchange_n(at, &expected, v, false, emu::SEQUENTIAL, emu::SEQUENTIAL);     \
+    __atomic_compare_exchange_n(at, &expected, v, false, emu_core::SEQUENTIAL, emu_core::SEQUENTIAL);     \
     return expected;                                                                            \
   }                                                                                             \
   inline T atomicCAS_block(T* at, T expected, T v) { return atomicCAS(at, expected, v); }       \
@@ -82,30 +75,30 @@ EMU_ATOMIC_INTEGER(unsigned)
 EMU_ATOMIC_INTEGER(unsigned long long)
 
 #define EMU_ATOMIC_EXTREMA_BITS(T)                                                            \
-  EMU_ATOMIC(atomicMin, T, return emu::update(at, [v](T old) { return v < old ? v : old; });) \
-  EMU_ATOMIC(atomicMax, T, return emu::update(at, [v](T old) { return v > old ? v : old; });)
+  EMU_ATOMIC(atomicMin, T, return emu_core::update(at, [v](T old) { return v < old ? v : old; });) \
+  EMU_ATOMIC(atomicMax, T, return emu_core::update(at, [v](T old) { return v > old ? v : old; });)
 EMU_ATOMIC_EXTREMA_BITS(int)
 EMU_ATOMIC_EXTREMA_BITS(unsigned)
 EMU_ATOMIC_EXTREMA_BITS(long long)
 EMU_ATOMIC_EXTREMA_BITS(unsigned long long)
 
 #define EMU_ATOMIC_BITS(T)                                                                    \
-  EMU_ATOMIC(atomicAnd, T, emu::polled(); return __atomic_fetch_and(at, v, emu::SEQUENTIAL);) \
-  EMU_ATOMIC(atomicOr, T, emu::polled(); return __atomic_fetch_or(at, v, emu::SEQUENTIAL);)   \
-  EMU_ATOMIC(atomicXor, T, emu::polled(); return __atomic_fetch_xor(at, v, emu::SEQUENTIAL);)
+  EMU_ATOMIC(atomicAnd, T, return __atomic_fetch_and(at, v, emu_core::SEQUENTIAL);) \
+  EMU_ATOMIC(atomicOr, T, return __atomic_fetch_or(at, v, emu_core::SEQUENTIAL);)   \
+  EMU_ATOMIC(atomicXor, T, return __atomic_fetch_xor(at, v, emu_core::SEQUENTIAL);)
 EMU_ATOMIC_BITS(int)
 EMU_ATOMIC_BITS(unsigned)
 EMU_ATOMIC_BITS(unsigned long long)
 
-EMU_ATOMIC(atomicSub, int, emu::polled(); return __atomic_fetch_sub(at, v, emu::SEQUENTIAL);)
-EMU_ATOMIC(atomicSub, unsigned, emu::polled(); return __atomic_fetch_sub(at, v, emu::SEQUENTIAL);)
+EMU_ATOMIC(atomicSub, int, return __atomic_fetch_sub(at, v, emu_core::SEQUENTIAL);)
+EMU_ATOMIC(atomicSub, unsigned, return __atomic_fetch_sub(at, v, emu_core::SEQUENTIAL);)
 EMU_ATOMIC(atomicInc, unsigned,
-           return emu::update(at, [v](unsigned old) { return old >= v ? 0u : old + 1; });)
+           return emu_core::update(at, [v](unsigned old) { return old >= v ? 0u : old + 1; });)
 EMU_ATOMIC(atomicDec, unsigned,
-           return emu::update(at, [v](unsigned old) { return old == 0 || old > v ? v : old - 1; });)
-EMU_ATOMIC(atomicAdd, float, return emu::update(at, [v](float old) { return old + v; });)
-EMU_ATOMIC(atomicAdd, double, return emu::update(at, [v](double old) { return old + v; });)
-EMU_ATOMIC(atomicExch, float, return emu::update(at, [v](float) { return v; });)
+           return emu_core::update(at, [v](unsigned old) { return old == 0 || old > v ? v : old - 1; });)
+EMU_ATOMIC(atomicAdd, float, return emu_core::update(at, [v](float old) { return old + v; });)
+EMU_ATOMIC(atomicAdd, double, return emu_core::update(at, [v](double old) { return old + v; });)
+EMU_ATOMIC(atomicExch, float, return emu_core::update(at, [v](float) { return v; });)
 
 // Each component is atomic, the whole is not; so on the GPU.
 inline float2 atomicAdd(float2* at, float2 v) {

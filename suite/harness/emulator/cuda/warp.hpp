@@ -7,14 +7,14 @@ inline void __syncthreads() { emu_barrier(0); }
 inline int __syncthreads_count(int predicate) { return (int)(unsigned)emu_barrier(predicate != 0); }
 inline int __syncthreads_or(int predicate) { return (unsigned)emu_barrier(predicate != 0) != 0; }
 inline int __syncthreads_and(int predicate) {
-  const emu::word counts = emu_barrier(predicate != 0);
+  const emu_core::word counts = emu_barrier(predicate != 0);
   return (unsigned)counts == (unsigned)(counts >> 32);
 }
-inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) { emu_collective(emu::SYNCWARP, mask, 0, 0); }
+inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) { emu_collective(emu_core::SYNCWARP, mask, 0, 0); }
 inline unsigned __activemask() __attribute__((always_inline));  // each call a place of its own
 inline unsigned __activemask() { return emu_activemask(); }
 
-namespace emu {
+namespace emu_core {
 
 template <class T>
 inline word to_word(T value) {
@@ -46,7 +46,7 @@ inline unsigned vote(unsigned mask, bool predicate, unsigned& voters) {
   return (unsigned)votes;
 }
 
-}  // namespace emu
+}  // namespace emu_core
 
 // Lanes form segments of `width`; a source outside the own segment means the lane itself, except
 // that
@@ -54,50 +54,50 @@ inline unsigned vote(unsigned mask, bool predicate, unsigned& voters) {
 template <class T>
 inline T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
   const unsigned inside = (unsigned)width - 1;
-  return emu::shuffle(mask, value, (emu::lane() & ~inside) | ((unsigned)source & inside));
+  return emu_core::shuffle(mask, value, (emu_core::lane() & ~inside) | ((unsigned)source & inside));
 }
 template <class T>
 inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
-  const unsigned lane = emu::lane(), first = lane & ~((unsigned)width - 1);
-  return emu::shuffle(mask, value, lane >= first + delta ? lane - delta : lane);
+  const unsigned lane = emu_core::lane(), first = lane & ~((unsigned)width - 1);
+  return emu_core::shuffle(mask, value, lane >= first + delta ? lane - delta : lane);
 }
 template <class T>
 inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
-  const unsigned lane = emu::lane(), last = lane | ((unsigned)width - 1);
-  return emu::shuffle(mask, value, lane + delta <= last ? lane + delta : lane);
+  const unsigned lane = emu_core::lane(), last = lane | ((unsigned)width - 1);
+  return emu_core::shuffle(mask, value, lane + delta <= last ? lane + delta : lane);
 }
 template <class T>
 inline T __shfl_xor_sync(unsigned mask, T value, int with, int width = 32) {
-  const unsigned lane = emu::lane(), last = lane | ((unsigned)width - 1);
+  const unsigned lane = emu_core::lane(), last = lane | ((unsigned)width - 1);
   const unsigned source = lane ^ (unsigned)with;
-  return emu::shuffle(mask, value, source <= last ? source : lane);
+  return emu_core::shuffle(mask, value, source <= last ? source : lane);
 }
 
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
   unsigned voters;
-  return emu::vote(mask, predicate != 0, voters);
+  return emu_core::vote(mask, predicate != 0, voters);
 }
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) {
   unsigned voters;
-  const unsigned ayes = emu::vote(mask, predicate != 0, voters);
+  const unsigned ayes = emu_core::vote(mask, predicate != 0, voters);
   return ayes == voters;
 }
 
 template <class T>
 inline unsigned __match_any_sync(unsigned mask, T value) {
-  return (unsigned)emu_collective(emu::MATCH_ANY, mask, emu::to_word(value), 0);
+  return (unsigned)emu_collective(emu_core::MATCH_ANY, mask, emu_core::to_word(value), 0);
 }
 template <class T>
 inline unsigned __match_all_sync(unsigned mask, T value, int* all) {
-  const auto same = (unsigned)emu_collective(emu::MATCH_ALL, mask, emu::to_word(value), 0);
+  const auto same = (unsigned)emu_collective(emu_core::MATCH_ALL, mask, emu_core::to_word(value), 0);
   *all = same != 0;
   return same;
 }
 
 #define EMU_REDUCE(name, T, reduction)                                            \
   inline T name(unsigned mask, T value) {                                         \
-    return (T)emu_collective(emu::REDUCE, mask, (unsigned)value, emu::reduction); \
+    return (T)emu_collective(emu_core::REDUCE, mask, (unsigned)value, emu_core::reduction); \
   }
 EMU_REDUCE(__reduce_add_sync, int, ADD)
 EMU_REDUCE(__reduce_add_sync, unsigned, ADD)

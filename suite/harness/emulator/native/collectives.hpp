@@ -3,7 +3,7 @@
 
 #include "scheduler.hpp"
 
-namespace emu {
+namespace emu_core {
 
 constexpr word UNDEFINED = ~word{0};  // read from a lane that took no part: NaN as a float
 
@@ -76,4 +76,4 @@ inline void complete(Warp& p, unsigned family, unsigned lanes) {
   }
 }
 
-}  // namespace emu
+}  // namespace emu_core

@@ -6,7 +6,7 @@
 #include "memory.hpp"
 #include "scheduler.hpp"
 
-namespace emu {
+namespace emu_core {
 
 namespace {
 
@@ -32,7 +32,7 @@ void append_cause(Line& line, int signal, const siginfo_t* info, const Worker& w
   if (info->si_code <= 0 || info->si_code == SI_KERNEL) {
     line << "misaligned address, or one beyond the address space";
   } else if (w.stacks.guards(address)) {
-    line << "more than " << Stacks::USABLE / 1024 << " KB of local memory in a thread";
+    line << "more than " << Stacks::LOCAL / 1024 << " KB of local memory in a thread";
   } else {
     (line << "address ").hex(number);
     if (number < 4096)
@@ -68,14 +68,14 @@ void use_signal_stack(char* memory, size_t size) {
   sigaltstack(&stack, nullptr);
 }
 
-}  // namespace emu
+}  // namespace emu_core
 
 extern "C" __attribute__((visibility("default"))) void emu_install_fault_handler(int fd) {
   static char stack[64 << 10];
-  emu::report_to = fd;
-  emu::use_signal_stack(stack, sizeof stack);
+  emu_core::report_to = fd;
+  emu_core::use_signal_stack(stack, sizeof stack);
   struct sigaction action{};
-  action.sa_sigaction = emu::on_signal;
+  action.sa_sigaction = emu_core::on_signal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
   for (int signal : caught) sigaction(signal, &action, nullptr);

@@ -16,7 +16,7 @@
 #include <ucontext.h>
 #endif
 
-namespace emu {
+namespace emu_core {
 
 #ifdef EMU_PORTABLE
 
@@ -57,7 +57,8 @@ constexpr unsigned MAX_THREADS = 1024;
 // when a slot is first taken.
 class Stacks {
  public:
-  static constexpr size_t USABLE = 256 << 10;
+  static constexpr size_t LOCAL = 512 << 10;  // of a thread, as on the GPU
+  static constexpr size_t USABLE = LOCAL + (16 << 10);  // and the scheduler's own
 
   bool ready() const { return base_ != nullptr; }
 
@@ -93,10 +94,12 @@ class Stacks {
   // Slots start at different cache sets; at equal page offsets 32 stacks would share a few lines.
   char* top(unsigned slot) const { return bottom(slot) + USABLE - slot % 20 * 192; }
 
+  bool hold(const char* address) const {
+    return base_ != nullptr && address >= base_ && address < base_ + MAX_THREADS * pitch();
+  }
+
   bool guards(const char* address) const {
-    if (base_ == nullptr || address < base_ || address >= base_ + MAX_THREADS * pitch())
-      return false;
-    return static_cast<size_t>(address - base_) % pitch() < page_;
+    return hold(address) && static_cast<size_t>(address - base_) % pitch() < page_;
   }
 
  private:
@@ -109,4 +112,4 @@ class Stacks {
   unsigned short list_[MAX_THREADS];
 };
 
-}  // namespace emu
+}  // namespace emu_core

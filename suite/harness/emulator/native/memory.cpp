@@ -95,7 +95,7 @@ EXPORT void emu_name(char* start, const char* name) {
   }
 }
 
-bool emu::describe(const char* address, Line& line) {
+bool emu_core::describe(const char* address, Line& line) {
   for (const Region& r : regions) {
     if (r.mapping == nullptr || address < r.mapping || address >= r.mapping + r.length) continue;
     line << " is ";
@@ -112,7 +112,7 @@ bool emu::describe(const char* address, Line& line) {
   return false;
 }
 
-bool emu::find_stray_write(Line& line) {
+bool emu_core::find_stray_write(Line& line) {
   for (Region& r : regions) {
     if (r.mapping == nullptr) continue;
     char* end = r.start + r.nbytes;

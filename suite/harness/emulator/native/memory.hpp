@@ -3,7 +3,7 @@
 
 #include "text.hpp"
 
-namespace emu {
+namespace emu_core {
 
 // Appends where `address` lies relative to the buffer whose surroundings hold it; false if none
 // does.
@@ -12,4 +12,4 @@ bool describe(const char* address, Line& line);
 // Appends which buffer was written outside its bytes, and repairs it; false if none was.
 bool find_stray_write(Line& line);
 
-}  // namespace emu
+}  // namespace emu_core

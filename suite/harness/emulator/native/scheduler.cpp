@@ -44,9 +44,10 @@ __thread uint3 blockIdx HOT;
 __thread uint3 blockDim HOT;
 __thread uint3 gridDim HOT;
 __thread unsigned emu_polls HOT;
+__thread unsigned emu_racing HOT;
 }
 
-namespace emu {
+namespace emu_core {
 
 static __thread Worker* self __attribute__((tls_model("initial-exec")));
 
@@ -56,6 +57,8 @@ namespace {
 
 const char* const FAMILY[FAMILIES] = {"__syncwarp",  "a shuffle",   "a vote",
                                       "__match_any", "__match_all", "a warp reduction"};
+
+constexpr unsigned PATIENCE = 64;  // yields of a block until it may be waiting for another block
 
 word key_of(unsigned family, unsigned mask) { return word{mask} << 8 | family; }
 
@@ -94,6 +97,17 @@ word key_of(unsigned family, unsigned mask) { return word{mask} << 8 | family; }
   abandon(w, DEADLOCK);
 }
 
+// Which of `set`, not empty, goes first: the lowest, or in a backward launch the highest.
+unsigned first_of(const Worker& w, unsigned set) {
+  return static_cast<unsigned>(w.launch->backward != 0 ? 31 - __builtin_clz(set)
+                                                       : __builtin_ctz(set));
+}
+
+// Those of `set` that come after `number` in that order.
+unsigned after(const Worker& w, unsigned set, unsigned number) {
+  return w.launch->backward != 0 ? set & ((1u << number) - 1) : set & ~1u << number;
+}
+
 void release(Worker& w, Warp& p, unsigned lanes) {
   p.ready |= lanes;
   w.ready_warps |= 1u << (&p - w.warp_state);
@@ -126,7 +140,7 @@ void open_barrier(Worker& w) {
 // Lanes that stand at the same __activemask while no other lane of the warp can run go on together,
 // as converged lanes do on a GPU.
 void converge(Worker& w, Warp& p) {
-  const void* site = p.site[__builtin_ctz(p.active)];
+  const void* site = p.site[first_of(w, p.active)];
   unsigned together = 0;
   each(p.active, [&](unsigned l) { together |= unsigned{p.site[l] == site} << l; });
   each(together, [&](unsigned l) { p.result[l] = together; });
@@ -139,7 +153,7 @@ bool pick(Worker& w) {
   for (;;) {
     Warp& p = w.warp_state[w.warp];
     if (p.ready != 0) {
-      w.lane = static_cast<unsigned>(__builtin_ctz(p.ready));
+      w.lane = first_of(w, p.ready);
       return true;
     }
     if (p.active != 0) {
@@ -148,7 +162,7 @@ bool pick(Worker& w) {
     }
     w.ready_warps &= ~(1u << w.warp);
     if (w.ready_warps == 0) return false;
-    w.warp = static_cast<unsigned>(__builtin_ctz(w.ready_warps));
+    w.warp = first_of(w, w.ready_warps);
   }
 }
 
@@ -237,8 +251,9 @@ bool run_block(Worker& w, unsigned long long number) {
   }
   w.ready_warps = w.warps < 32 ? (1u << w.warps) - 1 : ~0u;
   w.live = threads;
-  w.arrived = w.truths = 0;
-  w.warp = w.lane = 0;
+  w.arrived = w.truths = w.yields = 0;
+  w.warp = first_of(w, w.ready_warps);
+  w.lane = first_of(w, w.warp_state[w.warp].ready);
   // What a program reads of shared memory before it writes it is NaN, never the last block's.
   memset(w.shared[0], 0xFF, static_cast<size_t>(w.shared[1] - w.shared[0]) + l.shared_bytes);
   start_fiber(w, w.home);
@@ -247,6 +262,7 @@ bool run_block(Worker& w, unsigned long long number) {
 
 void bind_worker(Worker* w) {
   self = w;
+  emu_racing = w != nullptr && w->launch->backward != 0;
   if (w == nullptr) return;
   const unsigned* block = w->launch->block;
   blockDim = {block[0], block[1], block[2]};
@@ -268,9 +284,9 @@ void append_place(Line& line, bool with_thread) {
   line << ")";
 }
 
-}  // namespace emu
+}  // namespace emu_core
 
-using namespace emu;
+using namespace emu_core;
 
 word emu_collective(unsigned family, unsigned mask, word value, unsigned source) {
   Worker& w = *self;
@@ -319,6 +335,7 @@ void emu_yield() {
   Worker& w = *self;
   Warp& p = w.warp_state[w.warp];
   const unsigned caller = w.warp * 32 + w.lane;
+  if (++w.yields == PATIENCE && w.launch->backward != 0) call_help(w);
   if (p.active != 0) converge(w, p);
   for (unsigned step = 1; step < w.warps * 32; ++step) {
     const unsigned next = (caller + step) % (w.warps * 32);
@@ -327,6 +344,28 @@ void emu_yield() {
     w.lane = next % 32;
     return resume_chosen(w, caller);
   }
+}
+
+// Lets the next ready thread go first, in a circle over the block; the caller stays ready. Lanes in
+// __activemask are left to wait for those that have not come so far.
+void emu_race(const void* at) {
+  Worker& w = *self;
+  if (w.stacks.hold(static_cast<const char*>(at))) return;
+  const unsigned caller = w.warp * 32 + w.lane;
+  if (const unsigned lanes = after(w, w.warp_state[w.warp].ready, w.lane)) {
+    w.lane = first_of(w, lanes);
+    return resume_chosen(w, caller);
+  }
+  for (unsigned warps = after(w, w.ready_warps, w.warp);;) {
+    if (warps == 0) warps = w.ready_warps;  // around; the caller's own is there
+    w.warp = first_of(w, warps);
+    const Warp& p = w.warp_state[w.warp];
+    if (p.ready != 0) break;
+    warps &= ~(1u << w.warp);
+    if (p.active == 0) w.ready_warps &= ~(1u << w.warp);
+  }
+  w.lane = first_of(w, w.warp_state[w.warp].ready);
+  resume_chosen(w, caller);
 }
 
 word emu_clock() {

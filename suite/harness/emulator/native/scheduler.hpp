@@ -5,7 +5,7 @@
 #include "runtime.hpp"
 #include "text.hpp"
 
-namespace emu {
+namespace emu_core {
 
 // Lane masks say where each lane is; `ready` includes the lane that runs.
 struct Warp {
@@ -22,14 +22,18 @@ struct Warp {
   const void* site[32];  // of a lane in __activemask: the call
 };
 
+struct Run;
+
 struct Worker {
   const Launch* launch;
+  Run* run;
   unsigned lane, warp;       // the thread that runs
   unsigned warps;            // warps in the block
   unsigned ready_warps;      // superset of the warps with a ready lane
   unsigned live;             // threads of the block that have not exited
   unsigned arrived, truths;  // at the barrier; of them with a nonzero predicate
   word barrier_result;
+  unsigned yields;      // in this block
   unsigned fresh_slot;  // the stack of a fiber that starts
   int outcome;
   Line message;
@@ -45,10 +49,13 @@ struct Worker {
 // The worker of this host thread while it runs blocks, else null.
 Worker* current_worker();
 
+// Has another host thread take the launch's blocks in ascending order, from the lowest.
+void call_help(Worker& w);
+
 // Appends "(block 3, thread 17)".
 void append_place(Line& line, bool with_thread);
 
 // Gives this host thread a stack for signal handlers, if a handler is installed.
 void use_signal_stack(char* memory, size_t size);
 
-}  // namespace emu
+}  // namespace emu_core

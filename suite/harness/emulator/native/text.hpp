@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-namespace emu {
+namespace emu_core {
 
 class Line {
  public:
@@ -46,4 +46,4 @@ class Line {
   size_t size_ = 0;
 };
 
-}  // namespace emu
+}  // namespace emu_core

@@ -1,0 +1,372 @@
+"""What stays on a device between programs: a matrix, its formats, and the problems posed on it.
+
+Programs get their own copies. The copies that the check uses are never given to a program, and every
+array has a digest from before any program ran, so that a change is noticed whoever made it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from suite.formats.base import Footprint, Format, NotApplicableError
+from suite.harness.device import Buffer, Check, Device, DeviceFault
+from suite.harness.inputs import Stream, exact_bits
+from suite.harness.judge import EXACT, OWN, Stage
+from suite.problem import DType, Op
+
+
+@dataclass(frozen=True)
+class ProblemRef:
+    """A problem as it travels to a worker.
+
+    Attributes:
+        key: Its name within the campaign.
+        digest: Content digest of the matrix.
+        folder: Where ``indptr.npy``, ``indices.npy`` and ``values.npy`` (in the problem's
+            precision) lie.
+        shape: M and N.
+        op: The operation.
+        columns: K.
+        dtype: Precision.
+        seed: Of the input streams.
+    """
+
+    key: str
+    digest: str
+    folder: Path
+    shape: tuple[int, int]
+    op: Op
+    columns: int
+    dtype: DType
+    seed: int
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A matrix in a format, ready on the device.
+
+    Attributes:
+        sizes: Every integer that a program may name.
+        nbytes: Bytes of each array.
+        conversion_ms: Host time of the conversion.
+    """
+
+    sizes: dict[str, int]
+    nbytes: dict[str, int]
+    conversion_ms: float
+
+
+class Memory:
+    """The buffers of one owner: freed together, and watched for changes."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._buffers: dict[str, Buffer] = {}
+        self._digests: dict[tuple[str, int], int] = {}
+
+    def __getitem__(self, name: str) -> Buffer:
+        return self._buffers[name]
+
+    def upload(self, name: str, array: np.ndarray) -> Buffer:
+        """Keeps an array that is not to change."""
+        self._buffers[name] = self._device.upload(array)
+        self.note(name)
+        return self._buffers[name]
+
+    def allocate(self, name: str, nbytes: int) -> Buffer:
+        """Keeps room for contents that come later; ``note`` them then."""
+        self._buffers[name] = self._device.allocate(nbytes)
+        return self._buffers[name]
+
+    def note(self, name: str, version: int = OWN) -> None:
+        """Takes the digest of what a buffer holds as right, the first time for each version."""
+        if (name, version) not in self._digests:
+            self._digests[name, version] = self._device.digest(self._buffers[name])
+
+    def changed(self, names: Iterable[str], version: int = OWN) -> list[str]:
+        """Which of the buffers do not hold what was noted for the version."""
+        return [
+            name
+            for name in names
+            if self._device.digest(self._buffers[name]) != self._digests[name, version]
+        ]
+
+    def free(self) -> None:
+        """Gives everything back."""
+        while self._buffers:
+            self._device.free(self._buffers.popitem()[1])
+        self._digests.clear()
+
+
+class Converted:
+    """A resident matrix in one format.
+
+    Raises:
+        DeviceFault: No memory; nothing is kept then.
+    """
+
+    def __init__(self, device: Device, matrix: ResidentMatrix, fmt: Format) -> None:
+        started = time.perf_counter()
+        layout = fmt.convert(matrix.csr)
+        elapsed = (time.perf_counter() - started) * 1e3
+        self._device, self._matrix = device, matrix
+        self._memory, self._maps = Memory(device), Memory(device)
+        self._index, self._values = tuple(layout.index), dict.fromkeys(layout.values, False)
+        self.in_place = -1  # the input set whose values are there
+        try:
+            for name, array in layout.index.items():
+                self._memory.upload(name, array)
+            for name, slots in layout.values.items():
+                count = matrix.csr.nnz if slots is None else slots.size
+                self._memory.allocate(name, count * matrix.dtype.numpy.itemsize)
+                if slots is not None:
+                    self._maps.upload(name, slots)
+                    self._values[name] = True
+        except DeviceFault:
+            self.free()
+            raise
+        rows, cols = matrix.csr.shape
+        sizes = {
+            "rows": rows,
+            "cols": cols,
+            "nnz": matrix.csr.nnz,
+            "sms": device.facts.multiprocessors,
+            "itemsize": matrix.dtype.numpy.itemsize,
+            **layout.sizes,
+        }
+        nbytes = {name: buffer.nbytes for name, buffer in self.buffers.items()}
+        self.prepared = Prepared(sizes, nbytes, elapsed)
+
+    @property
+    def buffers(self) -> dict[str, Buffer]:
+        """What a program may bind, by name."""
+        return {name: self._memory[name] for name in (*self._index, *self._values)}
+
+    def use(self, number: int) -> None:
+        """Puts the values of an input set in place."""
+        if self.in_place == number:
+            return
+        for name, mapped in self._values.items():
+            slots = self._maps[name] if mapped else None
+            source = self._matrix.values(number)
+            self._device.gather(source, slots, self._memory[name], self._matrix.dtype.numpy)
+            self._memory.note(name, number)
+        self.in_place = number
+
+    def changed(self, names: Iterable[str]) -> list[str]:
+        """Which of the named arrays a program has changed."""
+        wanted = set(names)
+        index = [name for name in self._index if name in wanted]
+        values = [name for name in self._values if name in wanted]
+        return self._memory.changed(index) + self._memory.changed(values, self.in_place)
+
+    def outside(self) -> list[str]:
+        """Maps that have changed; no program is given them."""
+        mapped = [name for name, has in self._values.items() if has]
+        return [f"map of {name}" for name in self._maps.changed(mapped)]
+
+    def free(self) -> None:
+        """Gives its memory back."""
+        self._memory.free()
+        self._maps.free()
+
+
+class ResidentMatrix:
+    """A matrix on the device: the trusted copy with both value sets, and its formats.
+
+    Attributes:
+        csr: The matrix on the host, in the working precision.
+        dtype: That precision.
+        bits: Of the dense inputs of the exact set.
+    """
+
+    def __init__(self, device: Device, ref: ProblemRef) -> None:
+        indptr, indices, values = (
+            np.load(ref.folder / f"{name}.npy", mmap_mode="r")
+            for name in ("indptr", "indices", "values")
+        )
+        self.csr = sparse.csr_array((values, indices, indptr), shape=ref.shape, copy=False)
+        self.csr.has_canonical_format = True
+        self.dtype = ref.dtype
+        self.bits = exact_bits(int(np.diff(indptr).max(initial=0)), ref.dtype.numpy)
+        self._device, self._memory = device, Memory(device)
+        self._formats: dict[Format, Converted] = {}
+        self._footprints: dict[Format, Footprint | NotApplicableError] = {}
+        try:
+            self._memory.upload("row pointers", indptr)
+            self._memory.upload("column indices", indices)
+            self._memory.upload(_VALUES[OWN], values)
+            ones = self._memory.allocate(_VALUES[EXACT], values.nbytes)
+            device.fill_stream(ones, ref.dtype.numpy, Stream(ref.seed, bits=1, exponent=0))
+            self._memory.note(_VALUES[EXACT])
+        except DeviceFault:
+            self.free()
+            raise
+
+    def values(self, number: int) -> Buffer:
+        """The values of an input set, in CSR order."""
+        return self._memory[_VALUES[number]]
+
+    def trusted(self, number: int) -> tuple[Buffer, Buffer, Buffer]:
+        """Row pointers, column indices and values for the check."""
+        return self._memory["row pointers"], self._memory["column indices"], self.values(number)
+
+    def outside(self, number: int) -> list[str]:
+        """Trusted arrays that have changed."""
+        return self._memory.changed(["row pointers", "column indices", _VALUES[number]])
+
+    def footprint(self, fmt: Format) -> Footprint:
+        """The format's footprint on this matrix; computed once.
+
+        Raises:
+            NotApplicableError: The format would blow up.
+        """
+        if fmt not in self._footprints:
+            try:
+                self._footprints[fmt] = fmt.footprint(self.csr)
+            except NotApplicableError as refusal:
+                self._footprints[fmt] = refusal
+        found = self._footprints[fmt]
+        if isinstance(found, NotApplicableError):
+            raise NotApplicableError(str(found))
+        return found
+
+    def converted(self, fmt: Format) -> Converted:
+        """The matrix in a format; converted once. When memory is short, other formats make room.
+
+        Raises:
+            NotApplicableError: The format does not fit the matrix.
+            DeviceFault: No memory for it.
+        """
+        if fmt in self._formats:
+            return self._formats[fmt]
+        self.footprint(fmt)  # refuses before anything is allocated
+        try:
+            found = Converted(self._device, self, fmt)
+        except DeviceFault:
+            if not self._formats:
+                raise
+            found = None
+        if found is None:  # not in the handler, whose traceback would keep the buffers alive
+            self.drop_formats()
+            found = Converted(self._device, self, fmt)
+        self._formats[fmt] = found
+        return found
+
+    def drop(self, fmt: Format) -> None:
+        """Forgets one format."""
+        converted = self._formats.pop(fmt, None)
+        if converted is not None:
+            converted.free()
+
+    def drop_formats(self) -> None:
+        """Forgets every format."""
+        for fmt in list(self._formats):
+            self.drop(fmt)
+
+    def free(self) -> None:
+        """Gives everything back."""
+        self.drop_formats()
+        self._memory.free()
+
+
+_VALUES: Mapping[int, str] = {OWN: "values", EXACT: "exact values"}
+_DENSE, _OUTPUT = "dense input", "output"
+
+
+class Posed:
+    """A problem on the device: a resident matrix with dense input and output.
+
+    Attributes:
+        ref: The problem.
+        matrix: Its matrix.
+    """
+
+    def __init__(self, device: Device, ref: ProblemRef, matrix: ResidentMatrix) -> None:
+        self.ref, self.matrix = ref, matrix
+        self._device, self._memory = device, Memory(device)
+        self._in_place = -1
+        itemsize = ref.dtype.numpy.itemsize
+        rows, cols = ref.shape
+        try:
+            self._memory.allocate(_DENSE, cols * ref.columns * itemsize)
+            self._memory.allocate(_OUTPUT, rows * ref.columns * itemsize)
+        except DeviceFault:
+            self.free()
+            raise
+
+    @property
+    def dense(self) -> Buffer:
+        """X or B."""
+        return self._memory[_DENSE]
+
+    @property
+    def output(self) -> Buffer:
+        """Y or C."""
+        return self._memory[_OUTPUT]
+
+    def use(self, number: int) -> None:
+        """Puts the dense input of an input set in place."""
+        if self._in_place == number:
+            return
+        seed = self.ref.seed + 1 + number
+        own = Stream(seed)
+        exact = Stream(seed, bits=max(1, self.matrix.bits), exponent=0)
+        self._device.fill_stream(
+            self.dense, self.ref.dtype.numpy, exact if number == EXACT else own
+        )
+        self._memory.note(_DENSE, number)
+        self._in_place = number
+
+    def check(self, output: Buffer) -> Check:
+        """Compares an output with the reference of the input set in place."""
+        exact = self._in_place == EXACT and self.matrix.bits > 0
+        return self._device.check(
+            self.matrix.trusted(self._in_place),
+            self.dense,
+            output,
+            self.ref.shape[0],
+            self.ref.columns,
+            self.ref.dtype.numpy,
+            exact,
+        )
+
+    def stage(self, converted: Converted, bound: Iterable[str], scratch: Iterable[Buffer]) -> Stage:
+        """What a judge needs.
+
+        Args:
+            converted: The matrix in the format that is read.
+            bound: Names of the arrays that the program binds; only these are watched.
+            scratch: Its workspaces.
+        """
+        names = list(bound)
+
+        def use(number: int) -> None:
+            converted.use(number)
+            self.use(number)
+
+        def changed() -> list[str]:
+            dense = "x" if self.ref.op is Op.SPMV else "B"
+            mine = [dense] if self._memory.changed([_DENSE], self._in_place) else []
+            return converted.changed(names) + mine
+
+        def outside() -> list[str]:
+            return self.matrix.outside(self._in_place) + converted.outside()
+
+        return Stage(
+            use, lambda: self.check(self.output), changed, outside, self.output, tuple(scratch)
+        )
+
+    def disturbed(self) -> None:
+        """The dense input may hold anything: it is filled again before it is used."""
+        self._in_place = -1
+
+    def free(self) -> None:
+        """Gives its memory back."""
+        self._memory.free()
