@@ -4,28 +4,36 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= dev
 ARGS ?=
+comma := ,
+READY := $(VENV)/ready-$(subst $(comma),-,$(EXTRAS))
 
-.PHONY: bench test lint ui clean
+.PHONY: bench test lint ui clean clean-results
 
-bench: $(VENV)/ready  ## Compile, verify and compare every baseline; results go to MLflow
+bench: $(READY)  ## Compile, verify and compare every baseline; results go to MLflow
 	$(BIN)/python -m pytest suite --benchmark-only $(ARGS)
 
 test: lint  ## Everything that can be tested on this host
 	$(BIN)/python -m pytest tests $(ARGS)
 
-lint: $(VENV)/ready
+lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-ui: $(VENV)/ready  ## Open the results in a browser
-	$(BIN)/mlflow ui --backend-store-uri $${MLFLOW_TRACKING_URI:-sqlite:///mlflow.db} $(ARGS)
+ui: $(READY)  ## Open the results in a browser
+	@case "$$MLFLOW_TRACKING_URI" in \
+	http*) echo "MLflow is served at $$MLFLOW_TRACKING_URI" ;; \
+	*) $(BIN)/mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///mlflow.db}" $(ARGS) ;; \
+	esac
 
-$(VENV)/ready: pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
 	touch $@
 
-clean:
-	rm -rf $(VENV) .suite .benchmarks mlflow.db mlruns mlartifacts .mypy_cache .ruff_cache .pytest_cache
+clean:  ## Remove the environment and caches; results stay
+	rm -rf $(VENV) .benchmarks .hypothesis .mypy_cache .ruff_cache .pytest_cache *.egg-info
+
+clean-results:  ## Remove every measurement made here
+	rm -rf .suite mlflow.db* mlruns mlartifacts
