@@ -65,7 +65,7 @@ def info(rows: Sequence[Row], everyone: Sequence[Row]) -> Mapping[str, Any]:
             continue
         facts[f"bandwidth_gbps.{cache}"] = bandwidth_gbps(row, cache)
         for author in REFERENCES:
-            reference = reference_times(same, author, cache).get(row.problem_key)
+            reference = reference_times(same, author, cache).times.get(row.problem_key)
             if reference is not None:
                 facts[f"speedup_vs_{author}.{cache}"] = reference / time
     return facts

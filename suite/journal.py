@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from suite.record import Ask, RecordError, Row, complete
 
 T = TypeVar("T")
 
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 UNFINISHED = "not measured: the run stopped, or the process that measured it died; run it again"
 
 
@@ -39,7 +41,7 @@ class Record:
     """A campaign read back.
 
     Attributes:
-        campaign: Its identifier, which is the folder's name.
+        campaign: Its identifier, as ``campaign.json`` has it: the folder may have been renamed.
         facts: What ``campaign.json`` holds.
         asks: What was asked.
         rows: One for each answer asked for, in the order asked.
@@ -121,28 +123,55 @@ def read(folder: Path) -> Record:
     """Reads a campaign, whatever state its processes left it in.
 
     Raises:
-        JournalError: The folder is no campaign, or a line other than the last of a file is
-        unreadable.
+        JournalError: The folder is no campaign, or something in it other than the last line of a
+            file is unreadable.
     """
     if not (folder / "campaign.json").is_file():
         raise JournalError(
             f"{folder}: no campaign.json here; give the folder of one campaign, .suite/<id>"
         )
     with _one_line(folder):
-        try:
-            facts = json.loads((folder / "campaign.json").read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise JournalError(f"{folder / 'campaign.json'}: {error}") from error
+        facts = _facts(folder / "campaign.json")
         programs = {
-            path.stem: path.read_bytes().decode("utf-8", "surrogatepass")
-            for path in sorted((folder / "programs").glob("*.cu"))
+            path.stem: _text(path) for path in sorted((folder / "programs").glob("*.cu"))
         }
         asks = [_parsed(Ask.from_dict, *line) for line in _lines(folder, "asked")]
         rows = [_parsed(Row.from_dict, *line) for line in _lines(folder, "rows")]
-    whole = complete(folder.name, asks, rows, UNFINISHED)
-    unanswered = len(whole) - len({row.key for row in rows})
+    name = facts.get("campaign", folder.name)
+    whole = complete(name, asks, rows, UNFINISHED)
+    unanswered = sum(row.unanswered for row in whole)
     unique = {ask.key: ask for ask in asks}  # every worker writes them all down
-    return Record(folder.name, facts, tuple(unique.values()), tuple(whole), unanswered, programs)
+    return Record(name, facts, tuple(unique.values()), tuple(whole), unanswered, programs)
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    facts = _object(_text(path), str(path))
+    name = facts.get("campaign", path.parent.name)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise JournalError(
+            f"{path}: {name!r} is no campaign's name; letters, digits, '.', '_' and '-' only"
+        )
+    for part in ("device", "options"):
+        if not isinstance(facts.get(part, {}), dict):
+            raise JournalError(f"{path}: {part} is {facts[part]!r}, not an object")
+    return facts
+
+
+def _object(text: str, where: str) -> dict[str, Any]:
+    try:
+        item = json.loads(text)
+    except ValueError as error:
+        raise JournalError(f"{where}: {error}") from error
+    if not isinstance(item, dict):
+        raise JournalError(f"{where}: expected a JSON object, not {text.strip()[:40]!r}")
+    return item
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise JournalError(f"{path}: byte {error.start} is not UTF-8; restore the file") from error
 
 
 def _parsed(parse: Callable[[Mapping[str, Any]], T], where: str, item: dict[str, Any]) -> T:
@@ -155,17 +184,10 @@ def _parsed(parse: Callable[[Mapping[str, Any]], T], where: str, item: dict[str,
 def _lines(folder: Path, what: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each object of the ``what`` files with its place; a torn last line is passed over."""
     for path in sorted(folder.glob(f"{what}-*.jsonl")):
-        lines = path.read_text(encoding="utf-8").split("\n")
-        for number, line in enumerate(lines, 1):
-            if not line:
-                continue
-            try:
-                item = json.loads(line)
-            except ValueError as error:
-                if number == len(lines):  # the only line without its newline
-                    continue
-                raise JournalError(f"{path}:{number}: {error}") from error
-            yield f"{path}:{number}", item
+        whole = _text(path).rpartition("\n")[0]  # without its newline, a line is torn
+        for number, line in enumerate(whole.split("\n"), 1):
+            if line:
+                yield f"{path}:{number}", _object(line, f"{path}:{number}")
 
 
 @contextmanager

@@ -5,14 +5,16 @@ NaN. Speedups come from device times on a GPU only; emulated times are never loo
 
 A speedup is a geometric mean of reference time over time. A failure counts as a tenth of the
 reference; what is not applicable is left out for hand-tuned authors and is a failure of a generated
-program. Problems without a reference time are left out for every author alike.
+program. Problems without a reference time are left out for every other author alike. An answer that
+was never given, because the run stopped, takes part in nothing.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
@@ -27,9 +29,30 @@ FAILURE = 0.1  # speedup that a failure counts as
 BEST = "best_of_baselines"
 
 
+@dataclass(frozen=True)
+class Reference:
+    """What others are compared with.
+
+    Attributes:
+        author: Whose times they are.
+        times: Best time on each problem that the author solved, in microseconds, by problem key.
+    """
+
+    author: str
+    times: Mapping[str, float]
+
+    def counts(self, row: Row) -> bool:
+        """Whether the row's problem has a reference; a failure of the reference's own counts."""
+        return row.problem_key in self.times or (row.author == self.author and not row.ok)
+
+
 def judged(rows: Iterable[Row]) -> list[Row]:
-    """The rows that rates divide by: all, except what is not applicable to a hand-tuned author."""
-    return [r for r in rows if r.kind is Kind.MODEL or r.status is not Status.NOT_APPLICABLE]
+    """The rows that rates divide by.
+
+    That is all, except what was never answered and what is not applicable to a hand-tuned author.
+    """
+    applicable = (r for r in rows if r.kind is Kind.MODEL or r.status is not Status.NOT_APPLICABLE)
+    return [row for row in applicable if not row.unanswered]
 
 
 def count(rows: Iterable[Row], *statuses: Status) -> int:
@@ -54,18 +77,18 @@ def time_us(row: Row, cache: Cache) -> float | None:
     return (row.hot_us if cache == "hot" else row.cold_us) if row.ok else None
 
 
-def reference_times(rows: Iterable[Row], author: str, cache: Cache) -> dict[str, float]:
-    """Best time of ``author`` on each problem that it solved, by problem key."""
+def reference_times(rows: Iterable[Row], author: str, cache: Cache) -> Reference:
+    """Best time of ``author`` on each problem that it solved."""
     times: dict[str, float] = {}
     for row in rows:
         time = time_us(row, cache) if row.author == author else None
         if time is not None:
             times[row.problem_key] = min(time, times.get(row.problem_key, math.inf))
-    return times
+    return Reference(author, times)
 
 
 def ratios(
-    rows: Iterable[Row], reference: dict[str, float], cache: Cache, if_correct: bool = False
+    rows: Iterable[Row], reference: Reference, cache: Cache, if_correct: bool = False
 ) -> list[float]:
     """Reference time over time for each row whose problem has a reference.
 
@@ -80,11 +103,11 @@ def ratios(
     """
     out = []
     for row in judged(rows):
-        if row.problem_key not in reference:
+        if not reference.counts(row):
             continue
         time = time_us(row, cache)
         if time is not None:
-            out.append(reference[row.problem_key] / time)
+            out.append(reference.times[row.problem_key] / time)
         elif not if_correct and not row.ok:
             out.append(FAILURE)
     return out
@@ -96,13 +119,13 @@ def geometric_mean(values: Sequence[float]) -> float | None:
 
 
 def speedup(
-    rows: Iterable[Row], reference: dict[str, float], cache: Cache, if_correct: bool = False
+    rows: Iterable[Row], reference: Reference, cache: Cache, if_correct: bool = False
 ) -> float | None:
     """Geometric mean of ``ratios``; None when no problem has a reference time."""
     return geometric_mean(ratios(rows, reference, cache, if_correct))
 
 
-def fast_1(rows: Iterable[Row], reference: dict[str, float], cache: Cache) -> float | None:
+def fast_1(rows: Iterable[Row], reference: Reference, cache: Cache) -> float | None:
     """Share of answers that are right and at least as fast as the reference."""
     found = ratios(rows, reference, cache)
     return sum(ratio >= 1 for ratio in found) / len(found) if found else None
@@ -136,8 +159,8 @@ def fastest(rows: Iterable[Row], cache: Cache) -> dict[str, int]:
 def best_of(rows: Iterable[Row], name: str) -> list[Row]:
     """One row a problem, as an author ``name`` who always knew which of the given answers to use.
 
-    The choice is the right answer with the shortest hot time; where none is right, a failure; where
-    nothing applies, a row that says so.
+    The choice is the right answer with the shortest hot time; where none is right, one that was
+    never given, for it might have been; then a failure; where nothing applies, a row that says so.
     """
     chosen: dict[str, Row] = {}
     for row in rows:
@@ -148,7 +171,9 @@ def best_of(rows: Iterable[Row], name: str) -> list[Row]:
 
 
 def _preference(row: Row) -> tuple[int, float]:
-    rank = 0 if row.ok else 2 if row.status is Status.NOT_APPLICABLE else 1
+    if row.unanswered:
+        return 1, math.inf
+    rank = 0 if row.ok else 3 if row.status is Status.NOT_APPLICABLE else 2
     return rank, row.hot_us if row.ok and row.hot_us is not None else math.inf
 
 
@@ -162,33 +187,42 @@ def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
     Returns:
         Finite numbers only; what has no value is left out.
     """
+    answered = [row for row in rows if not row.unanswered]
+    compared = judged(rows)
     found: dict[str, float | None] = {
         "asked": len(rows),
+        "unanswered": len(rows) - len(answered),
+        "problems": len({row.problem_key for row in compared}),
         "correct": count(rows, Status.OK),
         "not_applicable": count(rows, Status.NOT_APPLICABLE),
-        "infrastructure_errors": count(rows, Status.INFRASTRUCTURE_ERROR),
+        "infrastructure_errors": count(answered, Status.INFRASTRUCTURE_ERROR),
         "compile_rate": compile_rate(rows),
         "correct_rate": correct_rate(rows),
         "error_ratio_max": max(
             (r.error_ratio for r in rows if r.error_ratio is not None), default=None
         ),
-        "compile_ms_median": _median(r.compile_ms for r in rows),
+        # 0 says that the binary came from the cache.
+        "compile_ms_median": _median(r.compile_ms for r in rows if r.compile_ms),
         "wall_ms_median": _median(r.wall_ms for r in rows),
         "emulated_us_median": _median(r.emulated_us for r in rows),
     }
     for cache in CACHES:
         for author in REFERENCES:
-            times = reference_times(everyone, author, cache)
+            reference = reference_times(everyone, author, cache)
             name = f"speedup_vs_{author}"
-            found[f"{name}.{cache}"] = speedup(rows, times, cache)
-            found[f"{name}_if_correct.{cache}"] = speedup(rows, times, cache, if_correct=True)
-            found[f"fast_1_vs_{author}.{cache}"] = fast_1(rows, times, cache)
+            found[f"{name}.{cache}"] = speedup(rows, reference, cache)
+            found[f"{name}_if_correct.{cache}"] = speedup(rows, reference, cache, if_correct=True)
+            found[f"fast_1_vs_{author}.{cache}"] = fast_1(rows, reference, cache)
+            if cache == "hot":
+                covered = {row.problem_key for row in compared if reference.counts(row)}
+                found[f"{name}_problems"] = len(covered) or None
         speeds = [speed for r in rows if (speed := bandwidth_gbps(r, cache))]
         found[f"bandwidth_gbps.{cache}"] = geometric_mean(speeds)
         if any(time_us(row, cache) is not None for row in everyone):
             wins = fastest([row for row in everyone if row.author != BEST], cache)
             author = rows[0].author if rows else ""
-            found[f"fastest.{cache}"] = None if author == BEST else wins.get(author, 0)
+            ranked = answered and author != BEST
+            found[f"fastest.{cache}"] = wins.get(author, 0) if ranked else None
     return {name: float(v) for name, v in found.items() if v is not None and math.isfinite(v)}
 
 

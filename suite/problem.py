@@ -34,11 +34,6 @@ class DType(StrEnum):
         """``f32`` or ``f64``."""
         return f"f{self.numpy.itemsize * 8}"
 
-    @property
-    def unit_roundoff(self) -> float:
-        """Half the distance between 1 and the next number."""
-        return float(np.finfo(self.numpy).eps) / 2
-
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -73,12 +68,6 @@ class Problem:
     def key(self) -> str:
         """Name of the problem, unique within a campaign: ``spmm32/band-33/f32``."""
         return f"{self.label}/{self.matrix.name}/{self.dtype.short}"
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The integers that every program may name: ``rows``, ``cols``, ``nnz`` and ``n`` (K)."""
-        rows, cols = self.matrix.csr.shape
-        return {"rows": rows, "cols": cols, "nnz": self.matrix.csr.nnz, "n": self.columns}
 
     @cached_property
     def values(self) -> np.ndarray:

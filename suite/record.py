@@ -107,6 +107,7 @@ class Row:
         sample: Which of the author's answers, from 0.
         answers: How many answers the author gave, this one included.
         status: The verdict.
+        unanswered: Made up because no verdict was written; it takes part in no rate.
         error: One line on what went wrong; empty exactly when ``ok``.
         detail: Which algorithm a library author chose.
         log: Compiler output, cut to ``LOG_LIMIT`` characters.
@@ -144,6 +145,7 @@ class Row:
     sample: int
     status: Status
     answers: int = 1
+    unanswered: bool = False
     error: str = ""
     detail: str = ""
     log: str = ""
@@ -214,9 +216,9 @@ class Row:
         Raises:
             RecordError: A newer schema, a missing field or an unknown value.
         """
-        if data.get("schema", SCHEMA) > SCHEMA:
-            raise RecordError(f"row of schema {data['schema']}; this version reads up to {SCHEMA}")
         try:
+            if data.get("schema", SCHEMA) > SCHEMA:
+                raise RecordError(f"schema {data['schema']}; this version reads up to {SCHEMA}")
             typed = {
                 "op": Op(data["op"]),
                 "dtype": DType(data["dtype"]),
@@ -309,8 +311,9 @@ def complete(campaign: str, asks: list[Ask], rows: list[Row], reason: str) -> li
     for ask in {ask.key: ask for ask in asks}.values():
         have = found.pop(ask.key, {})
         expected = max((row.answers for row in have.values()), default=expected_answers(ask))
-        lost = set(range(expected)) - set(have)
-        have.update((s, missing(campaign, ask, s, reason, answers=expected)) for s in lost)
+        for sample in set(range(expected)) - set(have):
+            made_up = missing(campaign, ask, sample, reason, answers=expected)
+            have[sample] = dataclasses.replace(made_up, unanswered=True)
         out += [have[sample] for sample in sorted(have)]
     for have in found.values():  # answered, though the list of asks was lost
         out += [have[sample] for sample in sorted(have)]
@@ -339,6 +342,28 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+_PLAIN = {  # what JSON may hold for a field, by the field's annotation
+    "str": (str,),
+    "int": (int,),
+    "bool": (bool,),
+    "int | None": (int, type(None)),
+    "bool | None": (bool, type(None)),
+    "float | None": (int, float, type(None)),
+    "tuple[float, ...]": (list, tuple),
+}
+
+
 def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in dataclasses.fields(cls)}
-    return {name: value for name, value in data.items() if name in names}
+    """The fields of ``cls`` in ``data``.
+
+    Raises:
+        TypeError: A field holds what it may not.
+    """
+    found = {}
+    for field in dataclasses.fields(cls):
+        if field.name in data:
+            value = data[field.name]
+            if not isinstance(value, _PLAIN.get(str(field.type), object)):
+                raise TypeError(f"{field.name} is {value!r}")
+            found[field.name] = value
+    return found

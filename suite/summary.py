@@ -10,10 +10,10 @@ from suite.record import Row
 
 _HEADINGS = ("asked", "n/a", "compiled", "correct")
 _GPU_HEADINGS = ("vs cusparse", "vs best", "vs best, cold", "fastest")
-_GPU_METRICS = (
-    "speedup_vs_cusparse.hot",
-    "speedup_vs_cusparse_best.hot",
-    "speedup_vs_cusparse_best.cold",
+_GPU_METRICS = (  # a speedup, and how many problems it is over
+    ("speedup_vs_cusparse.hot", "speedup_vs_cusparse_problems"),
+    ("speedup_vs_cusparse_best.hot", "speedup_vs_cusparse_best_problems"),
+    ("speedup_vs_cusparse_best.cold", "speedup_vs_cusparse_best_problems"),
 )
 NO_GPU = (
     "Emulated: this says what is right, not what is fast. With an NVIDIA GPU the same command adds"
@@ -24,20 +24,23 @@ NO_GPU = (
 def table(rows: Sequence[Row]) -> list[str]:
     """The closing table, a block for each operation, as lines without a trailing blank."""
     gpu = any(row.hot_us is not None for row in rows)
+    gaps = any(row.unanswered for row in rows)
+    headings = (*_HEADINGS, *(("unanswered",) if gaps else ()), *(_GPU_HEADINGS if gpu else ()))
     lines: list[str] = []
     for label in dict.fromkeys(row.label for row in rows):
         everyone = [row for row in rows if row.label == label]
         problems = len({row.problem_key for row in everyone})
         title = f"{label}, {problems} problem{'' if problems == 1 else 's'}"
-        cells = [[title, *_HEADINGS, *(_GPU_HEADINGS if gpu else ())]]
+        cells = [[title, *headings]]
         authors = {
             author: [r for r in everyone if r.author == author] for author in _order(everyone)
         }
         for author, mine in authors.items():
-            cells.append([author, *_line(collect(mine, everyone), gpu)])
+            cells.append([author, *_line(collect(mine, everyone), gpu, gaps)])
         baselines = [row for row in everyone if row.kind is Kind.BASELINE]
         if gpu and len({row.author for row in baselines}) > 1:
-            cells.append([BEST, *_line(collect(best_of(baselines, BEST), everyone), gpu)])
+            best = collect(best_of(baselines, BEST), everyone)
+            cells.append([BEST, *_line(best, gpu, gaps)])
         lines += ["", *_aligned(cells)]
     return lines[1:]
 
@@ -46,17 +49,27 @@ def _order(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(row.author for row in rows))
 
 
-def _line(metrics: Mapping[str, float], gpu: bool) -> list[str]:
+def _line(metrics: Mapping[str, float], gpu: bool, gaps: bool) -> list[str]:
     cells = [
         f"{metrics['asked']:.0f}",
         f"{metrics['not_applicable']:.0f}",
         _percent(metrics.get("compile_rate")),
         _percent(metrics.get("correct_rate")),
     ]
+    if gaps:
+        cells.append(f"{metrics['unanswered']:.0f}")
     if gpu:
-        cells += [f"{metrics[name]:.2f}x" if name in metrics else "-" for name in _GPU_METRICS]
+        cells += [_speedup(metrics, *names) for names in _GPU_METRICS]
         cells.append(f"{metrics['fastest.hot']:.0f}" if "fastest.hot" in metrics else "-")
     return cells
+
+
+def _speedup(metrics: Mapping[str, float], name: str, problems: str) -> str:
+    if name not in metrics:
+        return "-"
+    n = metrics["problems"]
+    k = metrics.get(problems, n)
+    return f"{metrics[name]:.2f}x" + (f" ({k:.0f} of {n:.0f})" if k < n else "")
 
 
 def _aligned(cells: Sequence[Sequence[str]]) -> list[str]:

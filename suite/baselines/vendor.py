@@ -12,7 +12,7 @@ from suite.program import Answer, LibraryCall
 
 @dataclass(frozen=True)
 class LibraryAuthor:
-    """A routine of ``suite.harness.cusparse``.
+    """A routine of ``suite.harness.cuda.cusparse``.
 
     Attributes:
         name: ``cusparse`` (the default algorithm) or ``cusparse_best`` (the fastest there is).

@@ -13,7 +13,7 @@ from suite.evaluation import Status
 from suite.formats.base import Format
 from suite.harness import verify
 from suite.harness.device import Buffer, Compiled, Device, DeviceFacts, DeviceFault, Executable
-from suite.harness.judge import OWN, Stage, Verdict, faulted, judge
+from suite.harness.judge import OWN, Verdict, faulted, judge
 from suite.harness.plan import Plan
 from suite.harness.resident import Posed, Prepared, ProblemRef, ResidentMatrix
 from suite.harness.timing import Precision
@@ -23,6 +23,8 @@ ANCHOR_FLOPS = 3e8  # problems up to this size are anchored to SciPy when loaded
 WORKSPACE_SHARE = 0.25  # of the device's memory,
 MAX_WORKSPACE = 8 << 30  # and bytes, that a program's scratch memory may take
 
+Library = Callable[[str, Posed, Precision | None], Verdict]
+
 
 class Bench:
     """Judges programs on resident problems.
@@ -31,13 +33,20 @@ class Bench:
         device: Where they run.
         isolate: Runs a judgement so that its fault does no harm here; the identity where the whole
             process is the isolation.
+        library: Judges a routine of the vendor's library on a resident problem, where there is one.
+        anchor: Whether to hold the device's check to SciPy when a problem is loaded; not where it
+            is SciPy that checks.
     """
 
     def __init__(
-        self, device: Device, isolate: Callable[[Callable[[], Verdict]], Verdict] = lambda f: f()
+        self,
+        device: Device,
+        isolate: Callable[[Callable[[], Verdict]], Verdict] = lambda attempt: attempt(),
+        library: Library | None = None,
+        anchor: bool = True,
     ) -> None:
         self.device = device
-        self._isolate = isolate
+        self._isolate, self._library, self._anchors = isolate, library, anchor
         self._matrices: dict[tuple[str, DType], ResidentMatrix] = {}
         self._posed: dict[str, Posed] = {}
 
@@ -58,7 +67,7 @@ class Bench:
             self._matrices[known] = ResidentMatrix(self.device, ref)
         posed = Posed(self.device, ref, self._matrices[known])
         flops = 2 * posed.matrix.csr.nnz * ref.columns
-        if self.device.facts.kind == "cuda" and 0 < flops <= ANCHOR_FLOPS:
+        if self._anchors and 0 < flops <= ANCHOR_FLOPS:
             try:
                 self._anchor(posed)
             except DeviceFault:
@@ -100,26 +109,10 @@ class Bench:
 
     def judge_library(self, key: str, routine: str, precision: Precision | None) -> Verdict:
         """Verifies and times a library routine on a resident problem."""
-        from suite.harness.cuda import cusparse  # needs a CUDA device
-        from suite.harness.cuda.cusparse_call import Pose
-
-        posed = self._posed[key]
-        matrix = posed.matrix
-
-        def arrays(fmt: Format) -> tuple[Prepared, dict[str, Buffer]]:
-            converted = matrix.converted(fmt)
-            return converted.prepared, converted.buffers
-
-        def stage(fmt: Format) -> Stage:
-            converted = matrix.converted(fmt)
-            return posed.stage(converted, converted.buffers, ())
-
-        ref = posed.ref
-        pose = Pose(
-            ref.op, ref.shape, ref.columns, ref.dtype, posed.dense, posed.output, matrix.footprint
-        )
+        if self._library is None:
+            return Verdict(Status.NOT_APPLICABLE, f"{routine} needs an NVIDIA GPU")
         try:
-            return cusparse.judge_routine(self.device, routine, pose, arrays, stage, precision)
+            return self._library(routine, self._posed[key], precision)
         except DeviceFault as fault:
             return faulted(fault)
 

@@ -99,8 +99,9 @@ def compile_source(source: str, target: Target) -> Compiled:
     try:
         code = core.Program(source, "c++", options).compile(kind, logs=log).code
     except Exception as error:
-        said = _clean(str(error).partition("compilation log:")[2] + log.getvalue())
-        if "NVRTC_ERROR_COMPILATION" not in str(error):
+        head, _, tail = str(error).partition("compilation log:")
+        said = _clean(tail + log.getvalue())
+        if "NVRTC_ERROR_COMPILATION" not in head:
             raise CompilerUnavailable(
                 f"NVRTC failed: {error}; check the nvidia-cuda-nvrtc package"
             ) from error

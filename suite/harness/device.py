@@ -99,8 +99,8 @@ class Measured:
     Attributes:
         hot: Back to back.
         cold: With the L2 flushed and the output spoilt before each.
-        fresh_us: Back to back, but the output spoilt before each: a program that does its work takes
-            about its hot time here too.
+        fresh_us: Back to back, but the output spoilt before each: a program that does its work
+            takes about its hot time here too.
     """
 
     hot: Timing

@@ -1,8 +1,8 @@
 """Input values that host and device make alike, so that nothing large has to travel.
 
-Element i of a stream is a hash of (seed, i), splitmix64 (Steele, Lea and Flood, 2014), turned into an
-odd integer of so many bits times a power of two. Such a value is exact in float32 and never zero, so
-no product vanishes and no unwritten output hides. The CUDA twin is ``stream`` in
+Element i of a stream is a hash of (seed, i), splitmix64 (Steele, Lea and Flood, 2014), turned into
+an odd integer of so many bits times a power of two. Such a value is exact in float32 and never
+zero, so no product vanishes and no unwritten output hides. The CUDA twin is ``stream`` in
 ``cuda/kernels.cu``.
 """
 
@@ -48,8 +48,8 @@ class Stream:
 def exact_bits(longest: int, dtype: np.dtype | str) -> int:
     """Bits that dense inputs may have for every sum to be exact, when all values are −1 or 1.
 
-    A row of z products below 2^bits has partial sums below z · 2^bits in any order; they are integers,
-    so up to 2²⁴ (float32) or 2⁵³ (float64) none is rounded.
+    A row of z products below 2^bits has partial sums below z · 2^bits in any order; they are
+    integers, so up to 2²⁴ (float32) or 2⁵³ (float64) none is rounded.
 
     Args:
         longest: Entries of the longest row.

@@ -24,6 +24,8 @@ class Stage:
 
     Attributes:
         use: Puts the input set ``OWN`` or ``EXACT`` in place: values and dense input.
+        shake: Enqueues another dense input, never seen before, in the place of the last.
+        settle: Writes the last shaken dense input once more, whatever became of it.
         check: Compares the output with the reference of the input set in place.
         changed: Names of the inputs in place that no longer hold what ``use`` put there.
         outside: Names of the suite's own arrays, which no program is given, that have changed.
@@ -32,6 +34,8 @@ class Stage:
     """
 
     use: Callable[[int], None]
+    shake: Callable[[], None]
+    settle: Callable[[], None]
     check: Callable[[], Check]
     changed: Callable[[], list[str]]
     outside: Callable[[], list[str]]
@@ -73,20 +77,34 @@ class _Checks:
         self._device, self._stage, self._executable = device, stage, executable
 
     def spoil(self) -> None:
-        """Makes an earlier output, and whatever is left in scratch memory, useless."""
+        """Makes every earlier answer useless: another dense input, and nothing in the output."""
+        self._poison()
+        self._stage.shake()
+        self._executable.refresh()
+
+    def fresh(self, number: int) -> None:
+        """Runs once on the input set, into a poisoned output, and compares."""
+        self._stage.use(number)
+        self._poison()
+        self._executable.refresh()
+        self._executable.run()
+        self._finish()
+        changed = self._stage.changed()
+        if changed:
+            raise _Refused(f"the program overwrote its input {', '.join(changed)}", spoiled=True)
+        self._compare(f"on input set {number + 1}")
+
+    def timed(self) -> None:
+        """Compares what the last timed run wrote, for the dense input that it was given."""
+        self._finish()
+        self._stage.settle()
+        self._compare("after the timed runs")
+
+    def _poison(self) -> None:
         for buffer in (self._stage.output, *self._stage.scratch):
             self._device.fill(buffer, POISON)
 
-    def fresh(self, number: int) -> None:
-        """Runs once on the input set, into a spoilt output, and compares."""
-        self._stage.use(number)
-        self.spoil()
-        self._executable.refresh()
-        self._executable.run()
-        self.compare(f"on input set {number + 1}")
-
-    def compare(self, when: str) -> None:
-        """Compares what the output holds now; the inputs must be what they were."""
+    def _finish(self) -> None:
         self._executable.collect()
         self._device.sync()
         outside = self._stage.outside()
@@ -95,9 +113,8 @@ class _Checks:
                 Status.MEMORY_FAULT,
                 f"the program wrote outside its buffers, into the suite's {', '.join(outside)}",
             )
-        changed = self._stage.changed()
-        if changed:
-            raise _Refused(f"the program overwrote its input {', '.join(changed)}", spoiled=True)
+
+    def _compare(self, when: str) -> None:
         found = self._stage.check()
         self.count += 1
         self.ratio = max(self.ratio, found.ratio)
@@ -111,8 +128,9 @@ def judge(
     """Verifies and times one executable.
 
     Each of two input sets (same structure, other values) is multiplied into a poisoned output and
-    compared; the inputs must come out unchanged. After timing, what the last timed run wrote is
-    compared too, then the inputs change under the same buffers and it runs once more.
+    compared; the inputs must come out unchanged. Between timed runs, except those back to back, the
+    dense input changes and the output is poisoned. What the last of them wrote is compared too,
+    then the inputs change under the same buffers and it runs once more.
 
     Args:
         device: Where it runs.
@@ -135,7 +153,7 @@ def judge(
         if precision is not None:
             checks.spoil()
             timed = device.measure(executable.run, checks.spoil, precision)
-            checks.compare("after the timed runs")
+            checks.timed()
             checks.fresh(EXACT)
     except _Refused as refusal:
         return Verdict(

@@ -7,6 +7,7 @@ import ctypes
 import os
 import resource
 import signal
+from itertools import pairwise
 
 _PR_SET_PDEATHSIG = 1
 _MOST_DESCRIPTORS = 4096
@@ -21,7 +22,7 @@ def die_with_parent() -> None:
 def close_all_but(*kept: int) -> None:
     """Closes every other descriptor: a child must hold no line to anyone but its parent."""
     edges = [-1, *sorted(kept), _MOST_DESCRIPTORS]
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         os.closerange(low + 1, high)
 
 

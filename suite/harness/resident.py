@@ -1,7 +1,7 @@
 """What stays on a device between programs: a matrix, its formats, and the problems posed on it.
 
-Programs get their own copies. The copies that the check uses are never given to a program, and every
-array has a digest from before any program ran, so that a change is noticed whoever made it.
+Programs get their own copies. The copies that the check uses are never given to a program, and
+every array has a digest from before any program ran, so that a change is noticed whoever made it.
 """
 
 from __future__ import annotations
@@ -278,6 +278,8 @@ class ResidentMatrix:
 
 _VALUES: Mapping[int, str] = {OWN: "values", EXACT: "exact values"}
 _DENSE, _OUTPUT = "dense input", "output"
+_SHAKEN = -2  # neither input set: the values of OWN with a dense input of its own
+_FIRST_SHAKEN = 1000  # seeds from here on; the two sets have theirs below
 
 
 class Posed:
@@ -292,6 +294,7 @@ class Posed:
         self.ref, self.matrix = ref, matrix
         self._device, self._memory = device, Memory(device)
         self._in_place = -1
+        self._shaken = 0  # how many dense inputs have been drawn beside those of the two sets
         itemsize = ref.dtype.numpy.itemsize
         rows, cols = ref.shape
         try:
@@ -324,11 +327,22 @@ class Posed:
         self._memory.note(_DENSE, number)
         self._in_place = number
 
+    def shake(self) -> None:
+        """Enqueues a dense input that nobody has seen, beside the values of the set ``OWN``."""
+        self._shaken += 1
+        self._in_place = _SHAKEN
+        self.settle()
+
+    def settle(self) -> None:
+        """Writes the last shaken dense input (again)."""
+        stream = Stream(self.ref.seed + _FIRST_SHAKEN + self._shaken)
+        self._device.fill_stream(self.dense, self.ref.dtype.numpy, stream)
+
     def check(self, output: Buffer) -> Check:
         """Compares an output with the reference of the input set in place."""
         exact = self._in_place == EXACT and self.matrix.bits > 0
         return self._device.check(
-            self.matrix.trusted(self._in_place),
+            self.matrix.trusted(EXACT if self._in_place == EXACT else OWN),
             self.dense,
             output,
             self.ref.shape[0],
@@ -357,10 +371,17 @@ class Posed:
             return converted.changed(names) + mine
 
         def outside() -> list[str]:
-            return self.matrix.outside(self._in_place) + converted.outside()
+            return self.matrix.outside(converted.in_place) + converted.outside()
 
         return Stage(
-            use, lambda: self.check(self.output), changed, outside, self.output, tuple(scratch)
+            use=use,
+            shake=self.shake,
+            settle=self.settle,
+            check=lambda: self.check(self.output),
+            changed=changed,
+            outside=outside,
+            output=self.output,
+            scratch=tuple(scratch),
         )
 
     def disturbed(self) -> None:

@@ -6,7 +6,10 @@ from pathlib import Path
 
 from suite.harness.bench import Bench
 from suite.harness.compile import Cache
+from suite.harness.judge import Verdict
 from suite.harness.processes import limit_memory
+from suite.harness.resident import Posed
+from suite.harness.timing import Precision
 
 COMPILER_BYTES = 4 << 30  # address space; an ordinary program takes under 1 GB
 
@@ -19,9 +22,15 @@ def compiler(cache: Path) -> Cache:
 
 def cuda(cache: Path, ordinal: int) -> Bench:
     """A bench on a GPU."""
+    from suite.harness.cuda.cusparse import judge_routine
     from suite.harness.cuda.device import CudaDevice
 
-    return Bench(CudaDevice(cache, ordinal))
+    device = CudaDevice(cache, ordinal)
+
+    def library(routine: str, posed: Posed, precision: Precision | None) -> Verdict:
+        return judge_routine(device, routine, posed, precision)
+
+    return Bench(device, library=library)
 
 
 def emulator(cache: Path, run_s: float) -> Bench:
@@ -29,4 +38,4 @@ def emulator(cache: Path, run_s: float) -> Bench:
     from suite.harness.emulator.device import EmulatorDevice
     from suite.harness.isolate import forked
 
-    return Bench(EmulatorDevice(cache), lambda attempt: forked(attempt, run_s))
+    return Bench(EmulatorDevice(cache), lambda attempt: forked(attempt, run_s), anchor=False)

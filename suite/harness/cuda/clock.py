@@ -4,10 +4,10 @@ Timing single launches with events would add the host's launch cost, 10 to 20 µ
 launches most. So every competitor is captured into a graph:
 
 - hot: many multiplications back to back between two events, as in an iterative solver;
-- cold: the output is spoilt and the L2 flushed before each multiplication, and event nodes inside the
-  graph enclose the multiplication alone;
-- fresh: as hot, but the output is spoilt before each, and the time of spoiling alone is taken off. A
-  program that finds its answer lying there from the last run is fast hot, and slow here.
+- cold: the output is spoilt and the L2 flushed before each multiplication, and event nodes inside
+  the graph enclose the multiplication alone;
+- fresh: as hot, but the output is spoilt before each, and the time of spoiling alone is taken off.
+  A program that finds its answer lying there from the last run is fast hot, and slow here.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from suite.evaluation import Status, Timing
+from suite.harness.cuda.memory import is_fault
 from suite.harness.device import DeviceFault, Measured
 from suite.harness.timing import Precision, enough, summarise
 
@@ -166,7 +167,6 @@ class Clock:
         if error != self._api.CUresult.CUDA_SUCCESS:
             _, text = self._api.cuGetErrorString(error)
             message = (text or b"").decode() or str(error)
-            faulty = 700 <= int(error) < 720  # illegal address to launch failure
-            status = Status.MEMORY_FAULT if faulty else Status.INFRASTRUCTURE_ERROR
+            status = Status.MEMORY_FAULT if is_fault(int(error)) else Status.INFRASTRUCTURE_ERROR
             raise DeviceFault(status, f"while timing: {message}")
         return results[0] if results else None

@@ -9,24 +9,22 @@ the strictest reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from suite.evaluation import Status
-from suite.formats.base import Format, NotApplicableError
+from suite.formats.base import NotApplicableError
 from suite.formats.bsr import Bsr
 from suite.formats.coo import Coo
 from suite.formats.csr import Csr
 from suite.formats.sell import Sell
-from suite.harness.cuda.cusparse_call import COLUMN, ROW, Call, Candidate, Pose
+from suite.harness.cuda.cusparse_call import COLUMN, ROW, Call, Candidate
 from suite.harness.cuda.device import CudaDevice
-from suite.harness.device import Buffer, Device, DeviceFault
-from suite.harness.judge import Stage, Verdict, judge
-from suite.harness.resident import Prepared
+from suite.harness.device import DeviceFault
+from suite.harness.judge import OWN, Verdict, judge
+from suite.harness.resident import Posed
 from suite.harness.timing import Precision
 from suite.problem import Op
-
-Arrays = Callable[[Format], tuple[Prepared, dict[str, Buffer]]]
 
 SCREEN = Precision(relative=0.05, least=3, most=5, budget_ms=2.0, sample_us=200.0)
 FINALISTS = 3
@@ -36,43 +34,25 @@ MAX_BSR_FILL = 3.0  # value slots per entry beyond which no block format wins
 
 
 def judge_routine(
-    device: Device,
-    routine: str,
-    pose: Pose,
-    arrays: Arrays,
-    stage: Callable[[Format], Stage],
-    precision: Precision | None,
+    device: CudaDevice, routine: str, posed: Posed, precision: Precision | None
 ) -> Verdict:
-    """Verifies and times a routine.
+    """Verifies and times a routine on a resident problem.
 
     Args:
-        device: A CUDA device.
+        device: Where the problem is resident.
         routine: ``cusparse`` or ``cusparse_best``.
-        pose: The problem.
-        arrays: Gives the problem's matrix in a format.
-        stage: Gives the stage to judge that format on.
+        posed: The problem.
         precision: How precisely to time.
 
     Returns:
-        The verdict; its detail names the candidate.
+        The verdict; its detail names the candidate, its log every one that was tried.
     """
-    if not isinstance(device, CudaDevice):
-        raise DeviceFault(Status.NOT_APPLICABLE, f"{routine} needs an NVIDIA GPU")
-    if 0 in (*pose.shape, pose.columns):
+    if 0 in (*posed.ref.shape, posed.ref.columns):
         raise DeviceFault(Status.NOT_APPLICABLE, f"{routine} takes no empty dimension")
-
-    def attempt(candidate: Candidate, how: Precision | None) -> Verdict:
-        prepared, buffers = arrays(candidate.format)
-        call = Call(device, pose, candidate, prepared, buffers)
-        try:
-            return judge(device, stage(candidate.format), call, how)
-        finally:
-            call.close()
-
     if routine == "cusparse":
         default = Candidate(Csr(), "DEFAULT")
-        return replace(attempt(default, precision), detail=str(default))
-    return _best(device, pose, arrays, attempt, precision)
+        return replace(_attempt(device, posed, default, precision), detail=str(default))
+    return _best(device, posed, precision)
 
 
 def candidates(op: Op) -> Iterator[Candidate]:
@@ -94,19 +74,27 @@ def candidates(op: Op) -> Iterator[Candidate]:
         yield from (Candidate(Bsr(b=b), "BSR_ALG1", False, layout) for b in (2, 3, 4, 8, 16))
 
 
-def _best(
-    device: CudaDevice,
-    pose: Pose,
-    arrays: Arrays,
-    attempt: Callable[[Candidate, Precision | None], Verdict],
-    precision: Precision | None,
+def _attempt(
+    device: CudaDevice, posed: Posed, candidate: Candidate, precision: Precision | None
 ) -> Verdict:
-    times, log = _screen(device, pose, arrays, attempt)
+    converted = posed.matrix.converted(candidate.format)
+    call = Call(device, posed, candidate)
+    try:
+        return judge(device, posed.stage(converted, converted.buffers, ()), call, precision)
+    finally:
+        call.close()
+
+
+def _best(device: CudaDevice, posed: Posed, precision: Precision | None) -> Verdict:
+    times, log = _screen(device, posed)
     if not times:
         return Verdict(Status.WRONG_RESULT, "no candidate was right", log="\n".join(log))
     by_hot = sorted(times, key=lambda candidate: times[candidate][0])[:FINALISTS]
     by_cold = sorted(times, key=lambda candidate: times[candidate][1])[:FINALISTS]
-    finals = [(c, attempt(c, precision)) for c in dict.fromkeys((*by_hot, *by_cold))]
+    finals = [
+        (candidate, _attempt(device, posed, candidate, precision))
+        for candidate in dict.fromkeys((*by_hot, *by_cold))
+    ]
     timed = [(v.hot.median_us, v.cold.median_us, c, v) for c, v in finals if v.hot and v.cold]
     if not timed:
         return replace(finals[0][1], log="\n".join(log))
@@ -118,24 +106,21 @@ def _best(
 
 
 def _screen(
-    device: CudaDevice,
-    pose: Pose,
-    arrays: Arrays,
-    attempt: Callable[[Candidate, Precision | None], Verdict],
+    device: CudaDevice, posed: Posed
 ) -> tuple[dict[Candidate, tuple[float, float]], list[str]]:
     """Hot and cold microseconds of candidates that are right; a line on each that was tried."""
     times: dict[Candidate, tuple[float, float]] = {}
     log: list[str] = []
-    for candidate in candidates(pose.op):
+    for candidate in candidates(posed.ref.op):
         try:
-            if not _sensible(candidate, pose):
+            if not _sensible(candidate, posed):
                 continue
-            first_us = _first_run_us(device, pose, candidate, arrays)
+            first_us = _first_run_us(device, posed, candidate)
             best = min((hot for hot, _ in times.values()), default=float("inf"))
             if first_us > HOPELESS * best + LAUNCH_US:
                 log.append(f"{candidate}: {first_us:.0f} us at first, not pursued")
                 continue
-            verdict = attempt(candidate, SCREEN)
+            verdict = _attempt(device, posed, candidate, SCREEN)
         except NotApplicableError as reason:
             log.append(f"{candidate}: {reason}")
             continue
@@ -153,22 +138,24 @@ def _screen(
     return times, log
 
 
-def _sensible(candidate: Candidate, pose: Pose) -> bool:
+def _sensible(candidate: Candidate, posed: Posed) -> bool:
     """Whether a candidate can be called at all and is worth its conversion."""
     fmt = candidate.format
     if not isinstance(fmt, Bsr):
         return True
-    if pose.shape[0] % fmt.b or pose.shape[1] % fmt.b:
+    rows, cols = posed.ref.shape
+    if rows % fmt.b or cols % fmt.b:
         return False  # the library would read past x and write past y
-    entries = pose.footprint(Csr()).value_slots
-    return pose.footprint(fmt).value_slots <= MAX_BSR_FILL * entries
+    return posed.matrix.footprint(fmt).value_slots <= MAX_BSR_FILL * int(posed.matrix.csr.nnz)
 
 
-def _first_run_us(device: CudaDevice, pose: Pose, candidate: Candidate, arrays: Arrays) -> float:
+def _first_run_us(device: CudaDevice, posed: Posed, candidate: Candidate) -> float:
     """A single run between events, to end hopeless candidates early."""
-    prepared, buffers = arrays(candidate.format)
-    call = Call(device, pose, candidate, prepared, buffers)
+    posed.matrix.converted(candidate.format).use(OWN)
+    posed.use(OWN)
+    call = Call(device, posed, candidate)
     try:
+        call.refresh()
         call.run()
         return device.single_run_us(call.run)
     finally:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from suite.evaluation import Status
-from suite.formats.base import Footprint, Format
+from suite.formats.base import Format
 from suite.formats.bsr import Bsr
 from suite.formats.coo import Coo
 from suite.formats.csr import Csr
@@ -19,33 +19,10 @@ from suite.harness.cuda.device import CudaDevice
 from suite.harness.cuda.memory import CudaBuffer, pointer
 from suite.harness.device import Buffer, DeviceFault
 from suite.harness.judge import POISON
-from suite.harness.resident import Prepared
+from suite.harness.resident import Posed, Prepared
 from suite.problem import DType, Op
 
 ROW, COLUMN = "row", "column"
-
-
-@dataclass(frozen=True)
-class Pose:
-    """The problem as the library sees it.
-
-    Attributes:
-        op: The operation.
-        shape: M and N.
-        columns: K.
-        dtype: Precision.
-        dense: x or B.
-        output: y or C.
-        footprint: Footprint of the matrix in a format.
-    """
-
-    op: Op
-    shape: tuple[int, int]
-    columns: int
-    dtype: DType
-    dense: Buffer
-    output: Buffer
-    footprint: Callable[[Format], Footprint]
 
 
 @dataclass(frozen=True)
@@ -85,14 +62,7 @@ def _handle(stream: int) -> int:
 class Call:
     """One prepared call of the library; an ``Executable``."""
 
-    def __init__(
-        self,
-        device: CudaDevice,
-        pose: Pose,
-        candidate: Candidate,
-        prepared: Prepared,
-        buffers: dict[str, Buffer],
-    ) -> None:
+    def __init__(self, device: CudaDevice, posed: Posed, candidate: Candidate) -> None:
         try:
             from nvmath.bindings import cusparse
         except ImportError as error:
@@ -100,15 +70,18 @@ class Call:
                 Status.NOT_APPLICABLE, "cuSPARSE needs the package nvmath-python (extra gpu)"
             ) from error
 
-        self._api, self._device, self._pose, self._candidate = cusparse, device, pose, candidate
+        ref = posed.ref
+        self._api, self._device, self._candidate = cusparse, device, candidate
+        self._ref, self._dense_input, self._output = ref, posed.dense, posed.output
         self._handle = _handle(device.stream.handle)
-        self._one = np.ones(1, pose.dtype.numpy)
-        self._zero = np.zeros(1, pose.dtype.numpy)
-        self._type = 0 if pose.dtype is DType.FLOAT32 else 1  # CUDA_R_32F, CUDA_R_64F
+        self._one = np.ones(1, ref.dtype.numpy)
+        self._zero = np.zeros(1, ref.dtype.numpy)
+        self._type = 0 if ref.dtype is DType.FLOAT32 else 1  # CUDA_R_32F, CUDA_R_64F
         self._own: list[CudaBuffer] = []
         self._descriptors: list[tuple[Callable[[int], None], int]] = []
         try:
-            self._prepare(prepared, buffers)
+            converted = posed.matrix.converted(candidate.format)
+            self._prepare(converted.prepared, converted.buffers)
         except DeviceFault:
             self.close()
             raise
@@ -126,18 +99,18 @@ class Call:
     def refresh(self) -> None:
         """Transposes B into the column-major copy."""
         if self._candidate.layout == COLUMN:
-            cols = self._pose.shape[1]
+            cols = self._ref.shape[1]
             self._device.transpose(
-                self._pose.dense, self._own[0], cols, self._pose.columns, self._pose.dtype.numpy
+                self._dense_input, self._own[0], cols, self._ref.columns, self._ref.dtype.numpy
             )
             self._device.fill(self._own[1], POISON)
 
     def collect(self) -> None:
         """Transposes the column-major C into the output."""
         if self._candidate.layout == COLUMN:
-            rows = self._pose.shape[0]
+            rows = self._ref.shape[0]
             self._device.transpose(
-                self._own[1], self._pose.output, self._pose.columns, rows, self._pose.dtype.numpy
+                self._own[1], self._output, self._ref.columns, rows, self._ref.dtype.numpy
             )
 
     def close(self) -> None:
@@ -150,19 +123,19 @@ class Call:
         self._descriptors, self._own = [], []
 
     def _prepare(self, prepared: Prepared, buffers: dict[str, Buffer]) -> None:
-        api, pose = self._api, self._pose
+        api, ref = self._api, self._ref
         matrix = self._keep(api.destroy_sp_mat, self._matrix(prepared, buffers))
         operation = int(api.Operation.NON_TRANSPOSE)
-        enumeration = api.SpMVAlg if pose.op is Op.SPMV else api.SpMMAlg
+        enumeration = api.SpMVAlg if ref.op is Op.SPMV else api.SpMMAlg
         algorithm = int(getattr(enumeration, self._candidate.algorithm))
         one, zero = self._one.ctypes.data, self._zero.ctypes.data
-        rows, cols = pose.shape
-        if pose.op is Op.SPMV:
+        rows, cols = ref.shape
+        if ref.op is Op.SPMV:
             x = self._keep(
-                api.destroy_dn_vec, api.create_dn_vec(cols, pointer(pose.dense), self._type)
+                api.destroy_dn_vec, api.create_dn_vec(cols, pointer(self._dense_input), self._type)
             )
             y = self._keep(
-                api.destroy_dn_vec, api.create_dn_vec(rows, pointer(pose.output), self._type)
+                api.destroy_dn_vec, api.create_dn_vec(rows, pointer(self._output), self._type)
             )
             head: tuple[int, ...] = (
                 self._handle,
@@ -210,7 +183,7 @@ class Call:
 
     def _matrix(self, prepared: Prepared, buffers: dict[str, Buffer]) -> int:
         api, sizes = self._api, prepared.sizes
-        rows, cols = self._pose.shape
+        rows, cols = self._ref.shape
         at = {name: pointer(buffer) for name, buffer in buffers.items()}
         index, base = int(api.IndexType.INDEX_32I), int(api.IndexBase.ZERO)
         match self._candidate.format:
@@ -264,15 +237,13 @@ class Call:
 
     def _dense_pair(self) -> tuple[Buffer, Buffer]:
         if self._candidate.layout == ROW:
-            return self._pose.dense, self._pose.output
-        self._own += [
-            self._device.allocate(b.nbytes) for b in (self._pose.dense, self._pose.output)
-        ]
+            return self._dense_input, self._output
+        self._own += [self._device.allocate(b.nbytes) for b in (self._dense_input, self._output)]
         self.refresh()
         return self._own[0], self._own[1]
 
     def _dense(self, rows: int, buffer: Buffer) -> int:
-        columns = self._pose.columns
+        columns = self._ref.columns
         row_major = self._candidate.layout == ROW
         order = self._api.Order.ROW if row_major else self._api.Order.COL
         stride = columns if row_major else rows

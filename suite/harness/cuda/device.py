@@ -23,6 +23,7 @@ from suite.harness.device import Buffer, Check, Compiled, Executable, Measured
 from suite.harness.inputs import Stream
 from suite.harness.plan import Plan
 from suite.harness.timing import Precision
+from suite.harness.verify import GROWTH
 from suite.problem import DType
 
 LONG_ROW = 4096  # entries from which the check gives a row a block of its own
@@ -172,6 +173,7 @@ class CudaDevice:
         tail = (
             pointer(dense),
             pointer(output),
+            np.float64(GROWTH),
             np.float64(unit),
             np.float64(tiny),
             result.pointer,

@@ -95,8 +95,9 @@ struct Result {
   int row, unused;
 };
 
-__device__ void judge(const Sum& s, int entries, int row, real got, double unit, double tiny, Result* result) {
-  double bound = (entries + 2.0) * unit * s.magnitude + entries * tiny;
+__device__ void judge(const Sum& s, int entries, int row, real got, double growth, double unit,
+                      double tiny, Result* result) {
+  double bound = (entries + growth) * unit * s.magnitude + entries * tiny;
   double error = fabs(((double)got - s.high) - s.low);
   double ratio = error == 0 ? 0 : error / bound;
   if (!isfinite(got)) ratio = __longlong_as_double(0x7FF0000000000000ll);
@@ -111,7 +112,7 @@ __device__ void judge(const Sum& s, int entries, int row, real got, double unit,
 
 // One warp a row, lanes over its entries; long rows are left to check_long.
 extern "C" __global__ void check_vector(int rows, int limit, const int* row_ptr, const int* col_idx,
-    const real* vals, const real* x, const real* y, double unit, double tiny, Result* result) {
+    const real* vals, const real* x, const real* y, double growth, double unit, double tiny, Result* result) {
   int row = position() / 32, lane = threadIdx.x % 32;
   if (row >= rows) return;
   int begin = row_ptr[row], end = row_ptr[row + 1];
@@ -119,12 +120,12 @@ extern "C" __global__ void check_vector(int rows, int limit, const int* row_ptr,
   Sum s;
   for (int p = begin + lane; p < end; p += 32) s.add(vals[p], x[col_idx[p]]);
   across_warp(s);
-  if (lane == 0) judge(s, end - begin, row, y[row], unit, tiny, result);
+  if (lane == 0) judge(s, end - begin, row, y[row], growth, unit, tiny, result);
 }
 
 // One warp a row and 32 columns, a lane a column.
 extern "C" __global__ void check_matrix(int rows, int limit, int n, const int* row_ptr, const int* col_idx,
-    const real* vals, const real* B, const real* C, double unit, double tiny, Result* result) {
+    const real* vals, const real* B, const real* C, double growth, double unit, double tiny, Result* result) {
   int chunks = (n + 31) / 32;
   u64 warp = position() / 32;
   int row = warp / chunks, column = (int)(warp % chunks) * 32 + threadIdx.x % 32;
@@ -133,12 +134,12 @@ extern "C" __global__ void check_matrix(int rows, int limit, int n, const int* r
   if (end - begin > limit) return;
   Sum s;
   for (int p = begin; p < end; ++p) s.add(vals[p], B[(u64)col_idx[p] * n + column]);
-  judge(s, end - begin, row, C[(u64)row * n + column], unit, tiny, result);
+  judge(s, end - begin, row, C[(u64)row * n + column], growth, unit, tiny, result);
 }
 
 // One block of 1024 a long row and column chunk. With one column the 32 lanes share the entries too.
 extern "C" __global__ void check_long(const int* long_rows, int n, const int* row_ptr, const int* col_idx,
-    const real* vals, const real* B, const real* C, double unit, double tiny, Result* result) {
+    const real* vals, const real* B, const real* C, double growth, double unit, double tiny, Result* result) {
   __shared__ double high[32][33], low[32][33], magnitude[32][33];
   int row = long_rows[blockIdx.x], lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int column = n == 1 ? 0 : blockIdx.y * 32 + lane;
@@ -155,5 +156,5 @@ extern "C" __global__ void check_long(const int* long_rows, int n, const int* ro
   Sum total;
   for (int w = 0; w < 32; ++w) total.merge(high[w][lane], low[w][lane], magnitude[w][lane]);
   if (column < n && (n > 1 || lane == 0))
-    judge(total, end - begin, row, C[(u64)row * n + column], unit, tiny, result);
+    judge(total, end - begin, row, C[(u64)row * n + column], growth, unit, tiny, result);
 }

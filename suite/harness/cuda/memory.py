@@ -10,18 +10,6 @@ from typing import Any
 from suite.evaluation import Status
 from suite.harness.device import Buffer, DeviceFault
 
-_FAULTS = (
-    "illegal",
-    "misaligned",
-    "invalid program counter",
-    "hardware stack",
-    "assert",
-    "unspecified",
-    "launch failed",
-    "launch failure",
-    "trap",
-)
-
 
 @dataclass(eq=False)
 class CudaBuffer:
@@ -48,8 +36,7 @@ def faults(otherwise: Status = Status.INFRASTRUCTURE_ERROR) -> Iterator[None]:
     """Turns driver errors into ``DeviceFault`` with the status they stand for.
 
     Args:
-        otherwise: Status of an error that is neither a fault of the program nor a launch it may not
-            ask for.
+        otherwise: Status of an error that leaves the context alive.
     """
     try:
         yield
@@ -57,8 +44,19 @@ def faults(otherwise: Status = Status.INFRASTRUCTURE_ERROR) -> Iterator[None]:
         raise
     except Exception as error:  # the driver's wrappers share no base class
         text = str(error).splitlines()[0] if str(error) else repr(error)
-        if any(word in text for word in _FAULTS):
-            raise DeviceFault(Status.MEMORY_FAULT, text) from error
-        if "too many resources" in text or "invalid argument" in text or "invalid value" in text:
-            raise DeviceFault(Status.LOAD_ERROR, text) from error
-        raise DeviceFault(otherwise, text) from error
+        raise DeviceFault(Status.MEMORY_FAULT if _context_lost() else otherwise, text) from error
+
+
+def is_fault(code: int) -> bool:
+    """Whether a driver's error code says that a kernel went wrong and took the context with it."""
+    return _FIRST_FAULT <= code < _LAST_FAULT
+
+
+def _context_lost() -> bool:
+    from cuda.bindings import driver
+
+    (error,) = driver.cuCtxSynchronize()
+    return is_fault(int(error))
+
+
+_FIRST_FAULT, _LAST_FAULT = 700, 720  # CUDA_ERROR_ILLEGAL_ADDRESS to CUDA_ERROR_LAUNCH_FAILED

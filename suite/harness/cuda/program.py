@@ -58,7 +58,7 @@ class Program:
         """Enqueues clears and launches."""
         for buffer in self._cleared:
             self._fill(buffer, 0)
-        with faults():
+        with faults(Status.LOAD_ERROR):
             for function, launch, values in self._launches:
                 function.prepared_async_call(
                     launch.grid,

@@ -27,7 +27,12 @@ _HERE = Path(__file__).parent
 _NATIVE = _HERE / "native"
 _CUDA = _HERE / "cuda"
 _RUNTIME_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w")
-_LINKED = ("runtime.hpp", "shared.cpp", "stub.cpp", "hooks.cpp")  # what of it a program's object depends on
+_LINKED = (
+    "runtime.hpp",
+    "shared.cpp",
+    "stub.cpp",
+    "hooks.cpp",
+)  # what of it a program's object depends on
 _RUNTIME_UNITS = ("scheduler", "launch", "memory", "faults")
 # Programs see no compiler macros and no library; a misaligned access traps, as on the GPU.
 _PROGRAM_FLAGS = (

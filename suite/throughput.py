@@ -1,4 +1,4 @@
-"""How fast the evaluation path itself is: ``python -m suite.harness.throughput``.
+"""How fast the evaluation path itself is: ``python -m suite.throughput``.
 
 Two figures that training depends on: programs compiled a second on all cores, and wall time of one
 evaluation of a program on a resident problem, compilation excluded. Prints one JSON object. Left
