@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from suite.journal import JournalError, read
-from suite.mlstore import TrackingError, tracking_uri
+from suite.mlstore import TrackingError, masked, tracking_uri
 from suite.tracking import import_record
 
 
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             what = (
                 f"{len(record.rows)} rows, run {run}" if run else "is there already, nothing done"
             )
-            print(f"{record.campaign}: {what} ({uri})")
+            print(f"{record.campaign}: {what} ({masked(uri)})")
     except (JournalError, TrackingError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -132,9 +132,7 @@ def read(folder: Path) -> Record:
         )
     with _one_line(folder):
         facts = _facts(folder / "campaign.json")
-        programs = {
-            path.stem: _text(path) for path in sorted((folder / "programs").glob("*.cu"))
-        }
+        programs = {path.stem: _text(path) for path in sorted((folder / "programs").glob("*.cu"))}
         asks = [_parsed(Ask.from_dict, *line) for line in _lines(folder, "asked")]
         rows = [_parsed(Row.from_dict, *line) for line in _lines(folder, "rows")]
     name = facts.get("campaign", folder.name)
@@ -184,10 +182,18 @@ def _parsed(parse: Callable[[Mapping[str, Any]], T], where: str, item: dict[str,
 def _lines(folder: Path, what: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each object of the ``what`` files with its place; a torn last line is passed over."""
     for path in sorted(folder.glob(f"{what}-*.jsonl")):
-        whole = _text(path).rpartition("\n")[0]  # without its newline, a line is torn
-        for number, line in enumerate(whole.split("\n"), 1):
-            if line:
-                yield f"{path}:{number}", _object(line, f"{path}:{number}")
+        lines = _text(path).split("\n")
+        for number, line in enumerate(lines, 1):
+            if not line:
+                continue
+            where = f"{path}:{number}"
+            try:
+                item = _object(line, where)
+            except JournalError:
+                if number == len(lines):  # the only line without its newline
+                    continue
+                raise
+            yield where, item
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Opening an MLflow store so that it neither breaks, nor hangs, nor chatters.
 
 MLflow creates the tables of a new SQLite file without a lock: of several processes that open it at
-once most fail, and the file can stay broken. Here the first one initialises it under a file lock. A
-server that does not answer is found out within seconds rather than after MLflow's minutes of
+once most fail, and the file can stay broken. Here the first one initialises it under a file lock and
+another name, so that a full disk or a signal leaves no half-made store. A server that does not answer is found out within seconds rather than after MLflow's minutes of
 retries. MLflow takes seconds to import, so it is imported when a store is opened and not before.
 """
 
@@ -11,8 +11,10 @@ from __future__ import annotations
 import http.client
 import logging
 import os
+import re
 import socket
 import sqlite3
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +38,9 @@ _QUIET = {
 }
 
 
+_SECRET = re.compile(r"(?<=://)([^\s/:@]*):\S*@|([?&](?:password|token)=)[^\s&]*", re.IGNORECASE)
+
+
 class TrackingError(RuntimeError):
     """The tracking store cannot be used; the message is one line."""
 
@@ -57,15 +62,32 @@ def open_store(uri: str) -> tuple[MlflowClient, str]:
             _knock(uri)
             return _connect(uri, None)
         database.parent.mkdir(parents=True, exist_ok=True)
+        artifacts = (database.parent / "mlartifacts").absolute().as_uri()
         with FileLock(database.with_name(database.name + ".lock"), timeout=60):
+            if not (database.exists() and database.stat().st_size):
+                _initialise(database.resolve(), artifacts)
             _try_writing(database)
-            return _connect(uri, (database.parent / "mlartifacts").absolute().as_uri())
+            return _connect(uri, artifacts)
 
 
 def sqlite_path(uri: str) -> Path | None:
-    """The file of a SQLite store; None for every other kind."""
-    scheme, _, rest = uri.partition(":///")
-    return Path(rest.partition("?")[0]) if scheme.split("+")[0] == "sqlite" and rest else None
+    """The file of a SQLite store; None for every other kind.
+
+    Raises:
+        TrackingError: It names no file, so that nothing would be kept.
+    """
+    scheme, _, rest = uri.partition(":")
+    if scheme.split("+")[0] != "sqlite":
+        return None
+    path = rest.removeprefix("///").partition("?")[0]
+    if not rest.startswith("///") or not path or ":memory:" in path:
+        raise TrackingError(f"tracking store {masked(uri)}: names no file; use sqlite:///mlflow.db")
+    return Path(path)
+
+
+def masked(text: str) -> str:
+    """The text, with the passwords of the addresses in it as ``***``."""
+    return _SECRET.sub(lambda m: f"{m[2]}***" if m[2] else f"{m[1]}:***@", text)
 
 
 @contextmanager
@@ -81,7 +103,7 @@ def failures(uri: str) -> Iterator[None]:
         raise
     except Exception as error:  # stores raise their drivers' own errors
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise TrackingError(f"tracking store {_public(uri)}: {lines[0]}") from error
+        raise TrackingError(masked(f"tracking store {uri}: {lines[0]}")) from error
 
 
 def _connect(uri: str, artifacts: str | None) -> tuple[MlflowClient, str]:
@@ -99,7 +121,7 @@ def _connect(uri: str, artifacts: str | None) -> tuple[MlflowClient, str]:
     if found is not None:
         if found.lifecycle_stage != "active":
             raise TrackingError(
-                f"tracking store {_public(uri)}: experiment {EXPERIMENT} is deleted;"
+                f"tracking store {masked(uri)}: experiment {EXPERIMENT} is deleted;"
                 " restore it there"
             )
         return client, found.experiment_id
@@ -110,6 +132,15 @@ def _connect(uri: str, artifacts: str | None) -> tuple[MlflowClient, str]:
         if found is None:
             raise
         return client, found.experiment_id
+
+
+def _initialise(database: Path, artifacts: str) -> None:
+    """Makes a new store, whole or not at all."""
+    with tempfile.TemporaryDirectory(prefix=f".{database.name}.", dir=database.parent) as folder:
+        draft = Path(folder) / database.name
+        _try_writing(draft)
+        _connect(f"sqlite:///{draft}", artifacts)
+        os.replace(draft, database)
 
 
 def _try_writing(database: Path) -> None:
@@ -137,11 +168,3 @@ def _knock(uri: str) -> None:
         connection.getresponse()
     finally:
         connection.close()
-
-
-def _public(uri: str) -> str:
-    """The address without a password."""
-    parts = urlsplit(uri)
-    if not parts.password:
-        return uri
-    return uri.replace(f":{parts.password}@", ":***@")

@@ -10,6 +10,7 @@ import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from suite.author import Author
 from suite.campaign import Evaluates, Pair, ask, outcome, pairs
 from suite.config import ConfigError, DeviceKind, Requested, resolve
 from suite.extra import replay_of
-from suite.journal import JournalError
+from suite.journal import JournalError, Record
 from suite.problem import Op
 from suite.progress import Measured, ProgressLines
 from suite.record import Ask
@@ -144,12 +145,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         return
     if _is_controller(config):
         _or_usage_error(config.stash[_SESSION].look)
-        _or_usage_error(config.stash[_SESSION].keep_record)
+        _keep_record(config)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Opens the device before the first item; SIGTERM is an interrupt from here on."""
+    """Opens the device before the first item."""
     items = [item for item in session.items if _ASK in item.stash]
     _place(items)
     idle = session.config.option.collectonly or replay.skips_benchmarks(session.config)
@@ -158,14 +159,11 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         ours = session.config.stash[_SESSION]
         try:
             _or_usage_error(lambda: ours.measure([item.stash[_ASK] for item in items]))
-            _or_usage_error(ours.keep_record)
+            _keep_record(session.config)
         except pytest.UsageError:
             ours.abandon()
             raise
-    if _worker(session.config):
-        return (yield)
-    with sigterm_interrupts() as session.config.stash[_SIGNALS]:
-        return (yield)
+    return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -236,8 +234,12 @@ def pytest_sessionfinish(
     """Completes the record, before pytest-benchmark writes its files."""
     config = session.config
     ours = config.stash.get(_SESSION, None)
+    if exitstatus == pytest.ExitCode.INTERRUPTED and session.shouldfail:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED  # xdist's way to stop after a failure
     if ours is not None:
-        ours.finish(_run_status(int(exitstatus)))
+        ours.finish(_run_status(int(session.exitstatus)))
+        if ours.interrupted:
+            session.exitstatus = pytest.ExitCode.INTERRUPTED
         if ours.record is not None and _is_controller(config):
             asks = ours.record.asks
             rows = ours.record.rows
@@ -264,15 +266,23 @@ def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, A
     output_json.update(plain)
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """The closing table, and where the results are."""
+) -> Generator[None, None, None]:
+    """The closing table and where the results are, whatever becomes of others' summaries."""
     session = config.stash.get(_SESSION, None)
-    if session is None or session.record is None:
-        return
-    record = session.record
+    try:
+        return (yield)
+    finally:
+        if session is not None:
+            if session.record is not None:
+                _show(terminalreporter, session, session.record)
+            for warning in session.warnings:
+                terminalreporter.write_line(f"WARNING: {warning}", yellow=True)
+
+
+def _show(terminalreporter: pytest.TerminalReporter, session: Session, record: Record) -> None:
     terminalreporter.section(f"suite: {session.device.name if session.device else 'no device'}")
     for line in summary.table(record.rows):
         terminalreporter.write_line(line)
@@ -282,8 +292,6 @@ def pytest_terminal_summary(
     if record.unanswered:
         terminalreporter.write_line(f"{record.unanswered} of {len(record.rows)} were not measured")
     terminalreporter.write_line(f"Results: {session.where}")
-    for warning in session.warnings:
-        terminalreporter.write_line(f"WARNING: {warning}", yellow=True)
 
 
 def _session(config: pytest.Config) -> Session:
@@ -314,11 +322,28 @@ def _authors(config: pytest.Config, device: DeviceKind) -> list[Author]:
 
 def _evaluator(config: pytest.Config, device: str) -> Evaluates:
     made: Evaluates | None = config.hook.pytest_suite_evaluator(device=device)
-    if made is not None:
-        return made
-    from suite.harness.evaluate import Evaluator
+    if made is None:
+        from suite.harness.evaluate import Evaluator
 
-    return Evaluator(device)
+        made = Evaluator(device)
+    if made.facts.kind != "cuda" and config.getoption("benchmark_compare_fail", None):
+        made.close()
+        raise ConfigError(
+            "--benchmark-compare-fail: emulated times say nothing about speed; leave it out, or"
+            " run on a GPU"
+        )
+    return made
+
+
+def _keep_record(config: pytest.Config) -> None:
+    """Starts the record; SIGTERM is an interrupt from here on, so that no run stays open."""
+    ours = config.stash[_SESSION]
+    if not _worker(config):
+        catching = ExitStack()
+        config.stash[_SIGNALS] = catching.enter_context(sigterm_interrupts())
+        config.add_cleanup(catching.close)
+        config.add_cleanup(lambda: ours.close("KILLED"))
+    _or_usage_error(ours.keep_record)
 
 
 def _or_usage_error(step: Callable[[], object]) -> None:

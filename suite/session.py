@@ -10,7 +10,7 @@ import secrets
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +20,8 @@ from typing import Any
 from suite.campaign import Campaign, Evaluates, Pair, check_files, pairs
 from suite.config import SuiteConfig
 from suite.harness.device import DeviceFacts
-from suite.journal import Journal, Record, read
-from suite.mlstore import TrackingError, tracking_uri
+from suite.journal import Journal, JournalError, Record, read
+from suite.mlstore import TrackingError, masked, tracking_uri
 from suite.problem import Op
 from suite.provenance import facts
 from suite.record import Ask
@@ -46,6 +46,7 @@ class Session:
     Attributes:
         warnings: One line for each thing that went wrong with the record; the exit code says so
             too.
+        interrupted: Whether completing the record was interrupted.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Session:
         self.campaign: Campaign | None = None
         self.record: Record | None = None
         self.warnings: list[str] = []
+        self.interrupted = False
         self._make_evaluator = make_evaluator
         self._uri = tracking_uri(folder)
         self._worker = worker
@@ -87,7 +89,8 @@ class Session:
         """Where the results are, in words."""
         if self._tracker is None:
             return f"journal {self.folder}"
-        return f"MLflow {self._tracker.uri}, run {self.name} (see: make ui); journal {self.folder}"
+        store = masked(self._tracker.uri)
+        return f"MLflow {store}, run {self.name} (see: make ui); journal {self.folder}"
 
     def look(self) -> None:
         """Finds out what the device is without keeping it, to keep the record only.
@@ -96,7 +99,7 @@ class Session:
             ConfigError: A matrix file cannot be used.
             RuntimeError: The device is not there.
         """
-        check_files(self.config.matrices)
+        check_files(self.config.matrices, self.config.dtype)
         evaluator = self._make_evaluator()
         self.device = evaluator.facts
         evaluator.close()
@@ -110,7 +113,8 @@ class Session:
             JournalError: The journal cannot be written.
         """
         asked = {ask.matrix for ask in asks}
-        specs = check_files([spec for spec in self.config.matrices if spec.name in asked])
+        wanted = [spec for spec in self.config.matrices if spec.name in asked]
+        specs = check_files(wanted, self.config.dtype)
         evaluator = self._make_evaluator()
         self.device = evaluator.facts
         journal = Journal(self.folder, self._worker or "main")
@@ -134,36 +138,48 @@ class Session:
         try:
             self._tracker = Tracker(self._uri, self.name, known)
         except TrackingError as error:
-            self._lost(error)
+            self._lost(str(error))
 
     def finish(self, status: RunStatus) -> None:
-        """Closes everything; the process that keeps the record completes it."""
+        """Closes everything; the process that keeps the record completes it.
+
+        An interrupt or a damaged journal becomes a warning, for the run has more to close.
+        """
+        try:
+            self._finish(status)
+        except TrackingError as error:
+            self._lost(str(error))
+        except JournalError as error:
+            self.close("FAILED")
+            self._lost(str(error))
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self.close("KILLED")
+            self._lost("logging interrupted")
+
+    def close(self, status: RunStatus) -> None:
+        """Leaves no run open in the store, as far as it can be reached."""
+        if self._tracker is not None and self._tracker.open:
+            with suppress(TrackingError):
+                self._tracker.end(status)
+
+    def _finish(self, status: RunStatus) -> None:
         if self.campaign is not None:
             self.campaign.close()
         if self._worker or not (self.folder / "campaign.json").exists():
             return
         self.record = read(self.folder)
-        if self._tracker is None:
-            return
-        try:
-            self._tracker.log(self.record)
-            self._tracker.end(status)
-        except TrackingError as error:
-            self._lost(error)
-            self._tracker = None
-        except BaseException:
-            self._tracker.end("KILLED")
-            raise
+        if self._tracker is not None:
+            self._tracker.complete(self.record, status)
 
     def abandon(self) -> None:
         """Leaves nothing half-written behind when measuring could not start."""
         if self.campaign is None and not self._worker:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _lost(self, error: TrackingError) -> None:
-        self.warnings.append(
-            f"{error}; the measurements are kept: python -m suite import {self.folder}"
-        )
+    def _lost(self, what: str) -> None:
+        self._tracker = None
+        self.warnings.append(f"{what}; import with: python -m suite import {self.folder}")
 
 
 def options(config: SuiteConfig) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +26,7 @@ from suite.provenance import Process, this_process
 from suite.record import Row
 
 if TYPE_CHECKING:
+    from mlflow.entities import Param, Run
     from mlflow.tracking import MlflowClient
 
 RunStatus = Literal["FINISHED", "FAILED", "KILLED"]
@@ -39,6 +40,7 @@ class Tracker:
         uri: The store.
         run_id: The parent run.
         campaign: Its name.
+        open: Whether some run may still be open.
     """
 
     def __init__(self, uri: str, campaign: str, facts: Mapping[str, Any]) -> None:
@@ -49,25 +51,32 @@ class Tracker:
         """
         self.uri = uri
         self.campaign = campaign
+        self.open = True
         self._client, self._experiment = open_store(uri)
-        with failures(uri):
+        with self._closing():
             close_stale(self._client, self._experiment)
             self.run_id = self._create(campaign, {"suite.role": "campaign", **_tags(facts)})
-            for name, value in facts.get("options", {}).items():
-                self._client.log_param(self.run_id, name, str(value)[:_TAG_LIMIT])
+            self._client.log_batch(self.run_id, params=_params(facts.get("options", {})))
 
-    def log(self, record: Record) -> None:
-        """Logs everything that was measured.
+    def complete(self, record: Record, status: RunStatus) -> None:
+        """Logs everything that was measured, and closes the parent run.
+
+        Args:
+            record: The campaign.
+            status: How the parent ends, and the child of an author who was not asked everything.
 
         Raises:
             TrackingError: The store failed; the journal still holds it all.
         """
-        with failures(self.uri), tempfile.TemporaryDirectory() as scratch:
+        with self._closing(), tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
             for label in dict.fromkeys(row.label for row in record.rows):
                 everyone = [row for row in record.rows if row.label == label]
                 for rows in _by_author(everyone):
-                    self._log_author(rows, everyone, record, folder / label / rows[0].author)
+                    child = self._log_author(rows, everyone, record, folder / label)
+                    gaps = any(row.unanswered for row in rows)
+                    partly = "KILLED" if status == "FINISHED" else status
+                    self._client.set_terminated(child, partly if gaps else "FINISHED")
             everything = folder / "campaign"
             everything.mkdir()
             _write_rows(record.rows, everything)
@@ -77,58 +86,68 @@ class Tracker:
             for name, value in (("asked", len(record.rows)), ("unanswered", record.unanswered)):
                 self._client.log_metric(self.run_id, name, value)
             self._client.set_tag(self.run_id, "suite.complete", "true")
+            self._client.set_terminated(self.run_id, status)
+        self.open = False
 
     def end(self, status: RunStatus) -> None:
-        """Closes the parent run.
+        """Closes whatever runs of this campaign the process has left open.
 
         Raises:
             TrackingError: The store failed.
         """
+        mine = (
+            f"attributes.status = 'RUNNING' and tags.`suite.campaign` = '{self.campaign}'"
+            f" and tags.`suite.process` = '{this_process().identity}'"
+        )
         with failures(self.uri):
-            self._client.set_terminated(self.run_id, status)
+            for run in self._client.search_runs([self._experiment], mine):
+                self._client.set_terminated(run.info.run_id, status)
+        self.open = False
+
+    @contextmanager
+    def _closing(self) -> Iterator[None]:
+        """Whatever goes wrong inside leaves no run open, if the store lets it."""
+        try:
+            with failures(self.uri):
+                yield
+        except BaseException as error:
+            with suppress(TrackingError):
+                self.end("FAILED" if isinstance(error, TrackingError) else "KILLED")
+            raise
 
     def _log_author(
         self, rows: Sequence[Row], everyone: Sequence[Row], record: Record, folder: Path
-    ) -> None:
-        from mlflow.entities import Metric, Param
+    ) -> str:
+        """Logs the child run of one author and operation, and leaves it open."""
+        from mlflow.entities import Metric
 
         first = rows[0]
-        with self._child(f"{first.label}.{first.author}", first) as run:
-            now = int(time.time() * 1000)
-            metrics = [Metric(k, v, now, 0) for k, v in collect(rows, everyone).items()]
-            params = {
-                "author": first.author,
-                "kind": first.kind.value,
-                "op": first.op.value,
-                "columns": first.columns,
-                "dtype": first.dtype.value,
-                "samples": max(row.sample for row in rows) + 1,
-            }
-            self._client.log_batch(run, metrics, [Param(k, str(v)) for k, v in params.items()])
-            folder.mkdir(parents=True)
-            _write_json(folder / "rows.json", [row.to_dict() for row in rows])
-            (folder / "programs").mkdir()
-            for digest in {row.program_digest for row in rows} & set(record.programs):
-                text = record.programs[digest].encode("utf-8", "surrogatepass")
-                (folder / "programs" / f"{digest}.cu").write_bytes(text)
-            self._client.log_artifacts(run, str(folder))
-
-    @contextmanager
-    def _child(self, name: str, row: Row) -> Iterator[str]:
         tags = {
             "mlflow.parentRunId": self.run_id,
             "suite.role": "author",
-            "suite.author": row.author,
-            "suite.label": row.label,
+            "suite.author": first.author,
+            "suite.label": first.label,
         }
-        run = self._create(name, tags)
-        try:
-            yield run
-        except BaseException as error:
-            interrupted = isinstance(error, KeyboardInterrupt)
-            self._client.set_terminated(run, "KILLED" if interrupted else "FAILED")
-            raise
-        self._client.set_terminated(run, "FINISHED")
+        run = self._create(f"{first.label}.{first.author}", tags)
+        now = int(time.time() * 1000)
+        metrics = [Metric(k, v, now, 0) for k, v in collect(rows, everyone).items()]
+        params = {
+            "author": first.author,
+            "kind": first.kind.value,
+            "op": first.op.value,
+            "columns": first.columns,
+            "dtype": first.dtype.value,
+            "samples": max(row.sample for row in rows) + 1,
+        }
+        self._client.log_batch(run, metrics, _params(params))
+        mine = folder / first.author
+        (mine / "programs").mkdir(parents=True)
+        _write_json(mine / "rows.json", [row.to_dict() for row in rows])
+        for digest in {row.program_digest for row in rows} & set(record.programs):
+            text = record.programs[digest].encode("utf-8", "surrogatepass")
+            (mine / "programs" / f"{digest}.cu").write_bytes(text)
+        self._client.log_artifacts(run, str(mine))
+        return run
 
     def _create(self, name: str, tags: Mapping[str, str]) -> str:
         process = this_process()
@@ -165,31 +184,41 @@ def close_stale(client: MlflowClient, experiment: str) -> int:
 
 
 def import_record(record: Record, uri: str) -> str | None:
-    """Logs a campaign from its journal.
+    """Logs a campaign from its journal; what an attempt before left half-logged is deleted.
 
     Returns:
         The parent run, or None when the store already has the whole campaign.
 
     Raises:
-        TrackingError: The store cannot be used.
+        TrackingError: The store cannot be used, or the campaign is being measured right now.
     """
     client, experiment = open_store(uri)
     with failures(uri):
-        have = client.search_runs(
-            [experiment],
-            f"tags.`suite.campaign` = '{record.campaign}' and tags.`suite.complete` = 'true'",
-            max_results=1,
-        )
-    if have:
-        return None
+        runs = _runs_of(client, experiment, record.campaign)
+        if any(run.data.tags.get("suite.complete") == "true" for run in runs):
+            return None
+        if any(_is_alive(run) for run in runs):
+            raise TrackingError(f"campaign {record.campaign} is still running; wait for its end")
+        for run in runs:
+            client.delete_run(run.info.run_id)
     tracker = Tracker(uri, record.campaign, {**record.facts, "imported": True})
-    try:
-        tracker.log(record)
-    except BaseException:
-        tracker.end("FAILED")
-        raise
-    tracker.end("KILLED" if record.unanswered else "FINISHED")
+    tracker.complete(record, "KILLED" if record.unanswered else "FINISHED")
     return tracker.run_id
+
+
+def _runs_of(client: MlflowClient, experiment: str, campaign: str) -> list[Run]:
+    """The campaign's parent and children."""
+    found = client.search_runs(
+        [experiment], f"tags.`suite.campaign` = '{campaign}'", max_results=10_000
+    )
+    return list(found)
+
+
+def _is_alive(run: Run) -> bool:
+    """Whether another process on this host has the run open."""
+    tags = run.data.tags
+    owner = Process(tags.get("suite.host", ""), tags.get("suite.process", ""))
+    return run.info.status == "RUNNING" and owner != this_process() and owner.alive is True
 
 
 def _by_author(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -198,6 +227,12 @@ def _by_author(rows: Sequence[Row]) -> Iterator[list[Row]]:
     baselines = [row for row in rows if row.kind is Kind.BASELINE]
     if len({row.author for row in baselines}) > 1:
         yield best_of(baselines, BEST)
+
+
+def _params(values: Mapping[str, Any]) -> list[Param]:
+    from mlflow.entities import Param
+
+    return [Param(name, str(value)[:_TAG_LIMIT]) for name, value in values.items()]
 
 
 def _tags(facts: Mapping[str, Any]) -> dict[str, str]:
