@@ -33,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (JournalError, TrackingError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("error: interrupted; the same command starts over", file=sys.stderr)
+        return 130
     return 0
 
 

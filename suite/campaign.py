@@ -20,8 +20,9 @@ from suite.config import ConfigError, SuiteConfig
 from suite.evaluation import Evaluation, Status
 from suite.harness.device import DeviceFacts
 from suite.journal import Journal
+from suite.matrices import collection
 from suite.matrices.base import Matrix, MatrixError, MatrixSpec
-from suite.problem import Op, Problem
+from suite.problem import DType, Op, Problem
 from suite.program import Answer
 from suite.record import Ask, Row, expected_answers, judged, missing
 
@@ -86,23 +87,29 @@ def ask(config: SuiteConfig, pair: Pair, test: str) -> Ask:
     )
 
 
-def check_files(specs: Sequence[MatrixSpec]) -> list[MatrixSpec]:
-    """Reads every matrix that comes from a file: a bad one is found before anything is measured.
+def check_files(specs: Sequence[MatrixSpec], dtype: DType) -> list[MatrixSpec]:
+    """Reads every matrix that comes from outside, so that a bad one is found before measuring.
+
+    Args:
+        specs: What will be measured; generated matrices are passed over.
+        dtype: The precision that the values have to fit.
 
     Returns:
         The same specs; those of small files hold what was read.
 
     Raises:
-        ConfigError: With one line for each file that cannot be used.
+        ConfigError: With one line for each file, or matrix of the collection, that cannot be used.
     """
     out, mistakes = [], []
     for spec in specs:
-        if "path" in spec.params:
+        if "path" in spec.params or spec.family == collection.FAMILY:
             try:
-                csr = spec.build().csr
+                matrix = spec.build()
+                _ = Problem(Op.SPMV, matrix, dtype=dtype).values  # raises where one does not fit
             except MatrixError as error:
                 mistakes.append(f"--suite-matrices: {error}")
                 continue
+            csr = matrix.csr
             if csr.nnz <= KEPT_ENTRIES:
                 spec = replace(spec, make=partial(_same, csr))
         out.append(spec)

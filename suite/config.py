@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import glob
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from suite.author import Author, Kind
 from suite.matrices.base import MatrixError, MatrixSpec
+from suite.metrics import BEST, REFERENCES
 from suite.problem import DType, Op
 
 DeviceKind = Literal["cuda", "emulator"]
 
 COLUMNS = "32,128"  # everywhere: in the emulator the smoke set takes half a minute with both
 MAX_COLUMNS = 65536
+RESERVED = (BEST, *REFERENCES)  # the suite's own authors
 
 
 class ConfigError(ValueError):
@@ -107,6 +111,10 @@ def resolve(requested: Requested, sources: Sources) -> SuiteConfig:
         ConfigError: With all the mistakes, one a line, each naming its option.
     """
     check = _Mistakes()
+    given = {name: text for name, text in asdict(requested).items() if text is not None}
+    empty = [name for name, text in given.items() if not text.strip()]
+    check.found += [f"--suite-{name}: is empty; give a value or leave it out" for name in empty]
+    requested = replace(requested, **dict.fromkeys(empty))
     device = check(_device, requested.device or "auto", sources)
     ops = check(_ops, requested.ops or "spmv,spmm") or tuple(Op)
     dtype = check(_choice, "--suite-dtype", requested.dtype or "float32", [d.value for d in DType])
@@ -148,7 +156,7 @@ class _Mistakes:
         try:
             return check(*arguments)
         except ConfigError as error:
-            self.found.append(str(error))
+            self.found += str(error).splitlines()
             return None
 
 
@@ -194,7 +202,8 @@ def _matrices(text: str, sources: Sources) -> tuple[MatrixSpec, ...]:
     try:
         specs = tuple(sources.select(text))
     except MatrixError as error:
-        raise ConfigError(f"--suite-matrices: {error}") from error
+        lines = [f"--suite-matrices: {line}" for line in str(error).splitlines()]
+        raise ConfigError("\n".join(lines)) from error
     if not specs:
         raise ConfigError(f"--suite-matrices: {text!r} selects no matrix")
     names = [spec.name for spec in specs]
@@ -209,22 +218,28 @@ def _matrices(text: str, sources: Sources) -> tuple[MatrixSpec, ...]:
 def _authors(
     text: str, device: DeviceKind, ops: Sequence[Op], sources: Sources
 ) -> tuple[Author, ...]:
-    known = {author.name: author for author in sources.authors(device)}
+    offered = sources.authors(device)
+    known = {author.name: author for author in offered}
     chosen: dict[str, Author] = {}
-    wrong: list[str] = []
+    files: dict[str, Path] = {}
+    counts = Counter(author.name for author in offered)
+    wrong = [f"{counts[n]} authors are called {n}; rename one" for n in counts if counts[n] > 1]
     for word in _words("--suite-authors", text) if text else ["*"]:
         if word.endswith(".cu"):
-            try:
-                author = sources.from_path(Path(word))
-            except (OSError, ValueError) as error:
-                reason = (
-                    error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                )
-                wrong.append(reason if word in reason else f"{word}: {reason}")
-                continue
-            if author.name in known:
-                wrong.append(f"{word}: the name {author.name} is taken; rename the file")
-            chosen[author.name] = author
+            for path in _program_paths(word):
+                try:
+                    author = sources.from_path(path)
+                except (OSError, ValueError) as error:
+                    wrong.append(_unreadable(path, error))
+                    continue
+                first = files.setdefault(author.name, path)
+                if author.name in RESERVED:
+                    wrong.append(f"{path}: {author.name} is the suite's own name; rename the file")
+                elif author.name in known:
+                    wrong.append(f"{path}: the name {author.name} is taken; rename the file")
+                elif first.resolve() != path.resolve():
+                    wrong.append(f"{first} and {path} are both called {author.name}; rename one")
+                chosen[author.name] = author
             continue
         names = fnmatch.filter(known, word)
         if not names:
@@ -237,9 +252,24 @@ def _authors(
     return tuple(sorted(chosen.values(), key=lambda author: author.kind is not Kind.LIBRARY))
 
 
+def _program_paths(word: str) -> list[Path]:
+    """The files that a path or a pattern for paths stands for; itself where it matches none."""
+    path = Path(word).expanduser()
+    if path.exists():
+        return [path]
+    return [Path(match) for match in sorted(glob.glob(str(path)))] or [path]
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> str:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return reason if str(path) in reason else f"{path}: {reason}"
+
+
 def _unknown_author(word: str, known: list[str], device: DeviceKind) -> str:
-    if word.startswith("cusparse") and device != "cuda":
+    if device != "cuda" and fnmatch.filter(REFERENCES, word):
         return f"{word} runs on a GPU only, and the device is the {device}"
     close = difflib.get_close_matches(word, known, 4, 0.5)
-    hint = f"did you mean {', '.join(close)}?" if close else f"known are {', '.join(known)}."
-    return f"no author is called {word!r}; {hint}; the path of a program ends in .cu"
+    hint = (
+        f"did you mean {', '.join(close)}? The" if close else f"known are {', '.join(known)}; the"
+    )
+    return f"no author is called {word!r}; {hint} path of a program ends in .cu"

@@ -1,9 +1,10 @@
 """Opening an MLflow store so that it neither breaks, nor hangs, nor chatters.
 
 MLflow creates the tables of a new SQLite file without a lock: of several processes that open it at
-once most fail, and the file can stay broken. Here the first one initialises it under a file lock and
-another name, so that a full disk or a signal leaves no half-made store. A server that does not answer is found out within seconds rather than after MLflow's minutes of
-retries. MLflow takes seconds to import, so it is imported when a store is opened and not before.
+once most fail, and the file can stay broken. Here the first one initialises it under a file lock
+and another name, so that a full disk or a signal leaves no half-made store. A server that does not
+answer is found out within seconds rather than after MLflow's minutes of retries. MLflow takes
+seconds to import, so it is imported when a store is opened and not before.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from suite.author import Author
 from suite.campaign import Evaluates, Pair, ask, outcome, pairs
 from suite.config import ConfigError, DeviceKind, Requested, resolve
 from suite.extra import replay_of
-from suite.journal import JournalError, Record
+from suite.journal import JournalError
 from suite.problem import Op
 from suite.progress import Measured, ProgressLines
 from suite.record import Ask
@@ -50,6 +50,7 @@ _MISTAKES = pytest.StashKey[str]()
 _TIMER = pytest.StashKey[DeviceTimer]()
 _ASK = pytest.StashKey[Ask]()
 _SIGNALS = pytest.StashKey[list[int]]()
+_CONCLUDED = pytest.StashKey[bool]()
 _LAST = pytest.StashKey[bool]()
 _PLACE = pytest.StashKey[tuple[int, int, int]]()
 _MEASURED = pytest.StashKey[Measured]()
@@ -251,7 +252,11 @@ def pytest_sessionfinish(
         session.exitstatus = 128 + config.stash[_SIGNALS][0]  # as a shell reports it
     if not _worker(config) and ours is not None and ours.record is not None:
         replay.write_json_without_benchmarks(config)
-    return (yield)
+    try:
+        return (yield)
+    except BaseException:  # another plugin's closing failed, before the terminal's or in it
+        _conclude(config)
+        raise
 
 
 @pytest.hookimpl(optionalhook=True, trylast=True)
@@ -267,31 +272,28 @@ def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, A
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> Generator[None, None, None]:
+def pytest_terminal_summary(config: pytest.Config) -> Generator[None, None, None]:
     """The closing table and where the results are, whatever becomes of others' summaries."""
-    session = config.stash.get(_SESSION, None)
     try:
         return (yield)
     finally:
-        if session is not None:
-            if session.record is not None:
-                _show(terminalreporter, session, session.record)
-            for warning in session.warnings:
-                terminalreporter.write_line(f"WARNING: {warning}", yellow=True)
+        _conclude(config)
 
 
-def _show(terminalreporter: pytest.TerminalReporter, session: Session, record: Record) -> None:
-    terminalreporter.section(f"suite: {session.device.name if session.device else 'no device'}")
-    for line in summary.table(record.rows):
-        terminalreporter.write_line(line)
-    terminalreporter.write_line("")
-    if session.device is not None and session.device.kind != "cuda":
-        terminalreporter.write_line(summary.NO_GPU)
-    if record.unanswered:
-        terminalreporter.write_line(f"{record.unanswered} of {len(record.rows)} were not measured")
-    terminalreporter.write_line(f"Results: {session.where}")
+def _conclude(config: pytest.Config) -> None:
+    """Shows the summary and the warnings, once."""
+    session = config.stash.get(_SESSION, None)
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if session is None or terminal is None or config.stash.get(_CONCLUDED, False):
+        return
+    config.stash[_CONCLUDED] = True
+    terminal.ensure_newline()
+    if session.record is not None:
+        terminal.section(f"suite: {session.device.name if session.device else 'no device'}")
+        for line in summary.closing(session.record, session.device, session.where):
+            terminal.write_line(line)
+    for warning in session.warnings:
+        terminal.write_line(f"WARNING: {warning}", yellow=True)
 
 
 def _session(config: pytest.Config) -> Session:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from suite.author import Kind
+from suite.harness.device import DeviceFacts
+from suite.journal import Record
 from suite.metrics import BEST, best_of, collect
 from suite.record import Row
 
@@ -15,10 +17,20 @@ _GPU_METRICS = (  # a speedup, and how many problems it is over
     ("speedup_vs_cusparse_best.hot", "speedup_vs_cusparse_best_problems"),
     ("speedup_vs_cusparse_best.cold", "speedup_vs_cusparse_best_problems"),
 )
-NO_GPU = (
+_NO_GPU = (
     "Emulated: this says what is right, not what is fast. With an NVIDIA GPU the same command adds"
     " device times, bandwidth and speedups over cuSPARSE."
 )
+
+
+def closing(record: Record, device: DeviceFacts | None, where: str) -> list[str]:
+    """The table, what the device and the gaps mean for it, and where the results are."""
+    lines = [*table(record.rows), ""]
+    if device is not None and device.kind != "cuda":
+        lines.append(_NO_GPU)
+    if record.unanswered:
+        lines.append(f"{record.unanswered} of {len(record.rows)} were not measured")
+    return [*lines, f"Results: {where}"]
 
 
 def table(rows: Sequence[Row]) -> list[str]:

@@ -35,6 +35,11 @@ DIRECTIVES = frozenset(
     ["define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma"]
 )
 _ASSEMBLY = frozenset({"asm", "__asm", "__asm__"})
+_RESERVED = ("emu_", "__tsan_", "__asan_", "__builtin_dynamic", "inline_ptx")
+_ATTRIBUTES = frozenset(
+    {"aligned", "always_inline", "noinline", "unused", "maybe_unused", "nodiscard", "likely"}
+    | {"unlikely", "fallthrough", "noreturn"}
+)
 _MAX_KERNELS = 64
 _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "__restrict", "restrict"})
 _INTEGER_WORDS = frozenset({"int", "unsigned", "signed", "long", "short", "char"})
@@ -117,16 +122,47 @@ def check_directives(found: Sequence[Token]) -> None:
 
 
 def check_names(found: Sequence[Token]) -> None:
-    """Refuses names that belong to others: inline assembly, and the emulator's own.
+    """Refuses what belongs to compilers and linkers, and the emulator's own names.
+
+    Inline assembly, attributes that place or instrument code, and pragmas of a host compiler could
+    reach past the device; none of them is needed to multiply.
 
     Raises:
         ParseError: Such a name, with its line.
     """
-    for token in found:
+    for position, token in enumerate(found):
+        where = f"line {token.line}: "
+        following = [other.text for other in found[position + 1 : position + 2]]
         if token.text in _ASSEMBLY:
-            raise ParseError(f"line {token.line}: inline assembly is refused; use the intrinsics")
-        if token.kind == "name" and token.text.lower().startswith("emu_"):
-            raise ParseError(f"line {token.line}: names that begin with emu_ are reserved")
+            raise ParseError(f"{where}inline assembly is refused; use the intrinsics")
+        for prefix in _RESERVED:
+            if token.kind == "name" and token.text.lower().startswith(prefix):
+                raise ParseError(f"{where}names that begin with {prefix} are reserved")
+        if token.text in ("__attribute__", "__attribute", "__declspec"):
+            _check_attributes(found, position + 1, ")")
+        elif token.text == "[" and following == ["["]:
+            _check_attributes(found, position, "]")
+        elif token.text in ("define", "undef") and following[:1] and following[0].startswith("__"):
+            raise ParseError(
+                f"{where}#{token.text} {following[0]}: names with __ are the compiler's"
+            )
+        elif token.text in ("pragma", "_Pragma") and following not in (["unroll"], ["nounroll"]):
+            raise ParseError(f"{where}#pragma {''.join(following)} is refused; unroll is known")
+
+
+def _check_attributes(found: Sequence[Token], start: int, closing: str) -> None:
+    """Refuses an attribute list, from its first bracket on, with a name that is not allowed."""
+    opening = {")": "(", "]": "["}[closing]
+    depth = 0
+    for token in found[start:]:
+        depth += {opening: 1, closing: -1}.get(token.text, 0)
+        if depth <= 0:
+            return
+        if token.kind in ("name", "string") and token.text.strip("_") not in _ATTRIBUTES:
+            allowed = ", ".join(sorted(_ATTRIBUTES))
+            raise ParseError(
+                f"line {token.line}: attribute {token.text} is refused; allowed are {allowed}"
+            )
 
 
 def kernels(found: Sequence[Token]) -> dict[str, tuple[Parameter, ...]]:

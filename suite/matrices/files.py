@@ -58,7 +58,8 @@ def read(path: Path) -> sparse.csr_array:
         M × N with float64 values; explicit zeros stay, duplicates are summed.
 
     Raises:
-        MatrixError: No such file, unknown suffix, damaged, complex, or not exact in float64.
+        MatrixError: No such file, unknown suffix, damaged, complex, not finite, or not exact in
+            float64.
     """
     reader = _READERS[_suffix(path)]
     if not path.is_file():
@@ -67,7 +68,9 @@ def read(path: Path) -> sparse.csr_array:
         matrix = reader(path)
         _refuse_complex(matrix, path)
         _refuse_hollow(matrix, path)
-        return sparse.csr_array(_exact(matrix, path))
+        csr = sparse.csr_array(_exact(matrix, path))
+        _refuse_infinite(csr, path)
+        return csr
 
 
 def spec_for(path: Path) -> MatrixSpec:
@@ -143,6 +146,16 @@ def _refuse_hollow(matrix: Any, path: Path) -> None:
         raise MatrixError(
             f"{path}: {rows} × {cols} with {matrix.nnz} entries; over {HOLLOW_ROWS} rows or columns"
             f" need an entry for each {HOLLOW_RATIO} of them: is the shape right?"
+        )
+
+
+def _refuse_infinite(csr: sparse.csr_array, path: Path) -> None:
+    if not np.isfinite(csr.data).all():
+        entries = csr.tocoo()
+        at = int(np.flatnonzero(~np.isfinite(entries.data))[0])
+        row, col = (int(axis[at]) + 1 for axis in entries.coords)
+        raise MatrixError(
+            f"{path}: entry ({row}, {col}) is {entries.data[at]}; values must be finite"
         )
 
 

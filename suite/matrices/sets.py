@@ -6,7 +6,7 @@ import difflib
 import fnmatch
 import glob
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from suite.matrices import collection, files, named, splits
@@ -35,12 +35,30 @@ def select(text: str) -> list[MatrixSpec]:
 
     Raises:
         MatrixError: An item matches nothing (it lists sets, families and close names), a file is
-            not there, or two matrices would have one name.
+            not there, or two matrices would have one name; every such mistake has its line.
     """
     items = [item.strip() for item in text.split(",")]
     if not any(items):
         raise MatrixError(f"no matrices asked for; sets are {', '.join(SETS)}")
-    return _one_per_name(spec for item in items if item for spec in _match(item))
+    found: list[MatrixSpec] = []
+    mistakes: list[str] = []
+    for item in filter(None, items):
+        try:
+            found += _match(item)
+        except MatrixError as error:
+            mistakes.append(str(error))
+    by_name: dict[str, MatrixSpec] = {}
+    for spec in found:
+        first = by_name.setdefault(spec.name, spec)
+        if (first.family, first.params) != (spec.family, spec.params):
+            # Their results would be one row.
+            mistakes.append(
+                f"two matrices are called {spec.name}: {first.source} and {spec.source}; rename a"
+                " file, or measure them in two runs"
+            )
+    if mistakes:
+        raise MatrixError("\n".join(mistakes))
+    return list(by_name.values())
 
 
 def families() -> tuple[str, ...]:
@@ -80,25 +98,8 @@ def _paths(item: str) -> list[MatrixSpec]:
         raise MatrixError(f"{item}: there is no such matrix file or folder")
     offered = [*SETS, *families(), *(spec.name for spec in _known())]
     close = difflib.get_close_matches(item, offered, n=3)
-    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    hint = f"; did you mean {' or '.join(close)}?" if close else "."
     raise MatrixError(
         f"{item!r} is no matrix, set, family or file{hint} Sets: {', '.join(SETS)}."
         f" Families: {', '.join(families())}"
     )
-
-
-def _one_per_name(specs: Iterable[MatrixSpec]) -> list[MatrixSpec]:
-    """The specs without repetitions.
-
-    Raises:
-        MatrixError: Two different matrices have one name: their results would be one row.
-    """
-    by_name: dict[str, MatrixSpec] = {}
-    for spec in specs:
-        first = by_name.setdefault(spec.name, spec)
-        if (first.family, first.params) != (spec.family, spec.params):
-            raise MatrixError(
-                f"two matrices are called {spec.name}: {first.source} and {spec.source}; rename a"
-                " file, or measure them in two runs"
-            )
-    return list(by_name.values())

@@ -28,7 +28,10 @@ def plan_for(author: FileAuthor, op: Op, matrix: sparse.csr_array, columns: int)
     problem = Problem(op, Matrix("m", "test", canonical(matrix, "m")), columns)
     declaration = parse(author.write(problem, 1)[0].text)
     layout = declaration.format.convert(problem.matrix.csr)
-    sizes = {**problem.sizes, **layout.sizes, "sms": 132, "itemsize": problem.dtype.numpy.itemsize}
+    csr = problem.matrix.csr
+    given = {"rows": csr.shape[0], "cols": csr.shape[1], "nnz": csr.nnz, "n": problem.columns}
+    given |= {"sms": 132, "itemsize": problem.dtype.numpy.itemsize}
+    sizes = {**given, **layout.sizes}
     return bind(declaration, op, problem.dtype, sizes)
 
 

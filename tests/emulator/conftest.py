@@ -21,3 +21,9 @@ def device(cache: Path) -> EmulatorDevice:
 @pytest.fixture(params=[False, True], ids=["in order", "racing"])
 def lab(device: EmulatorDevice, request: pytest.FixtureRequest) -> Lab:
     return Lab(device, request.param)
+
+
+@pytest.fixture
+def ordered(device: EmulatorDevice) -> Lab:
+    """Where the order of threads shows: the first faulting thread is the first of all."""
+    return Lab(device)

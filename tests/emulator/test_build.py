@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from suite.evaluation import Status
+from suite.harness.device import DeviceFault
 from suite.harness.emulator.build import (
     Builder,
     EmulatorUnavailable,
@@ -75,8 +76,42 @@ def test_what_the_emulator_lacks_is_no_verdict_and_named(
 
 def test_a_program_reaches_no_function_of_the_host(cache: Path) -> None:
     code = 'extern "C" int getpid();' + kernel("int* y", "y[0] = getpid();")
-    with pytest.raises(UnsupportedProgram, match=r"getpid|undefined"):
+    with pytest.raises(DeviceFault, match="calls getpid, which no device has") as caught:
         Builder(cache).program(PRELUDE + code, [("k", 1)])
+    assert caught.value.status is Status.LOAD_ERROR
+
+
+@pytest.mark.parametrize(
+    ("call", "function"),
+    [
+        ('__builtin_printf("%d", y[0])', "printf"),
+        ('__builtin_puts("a")', "puts"),
+        ("y[0] = *(int*)__builtin_malloc(8)", "malloc"),
+        ("y[0] = *(int*)__builtin_calloc(y[1], 8)", "calloc"),
+        ("__builtin_abort()", "abort"),
+        ("__builtin_exit(0)", "exit"),
+        ("y[0] = __builtin_fork()", "fork"),
+        ('y[0] = __builtin_execl("/bin/true", "true", (char*)0)', "execl"),
+    ],
+)
+def test_nor_by_the_name_of_a_builtin(cache: Path, call: str, function: str) -> None:
+    with pytest.raises(DeviceFault, match=function):
+        Builder(cache).program(PRELUDE + kernel("int* y", call + ";"), [("k", 1)])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "__device__ int start(); __device__ int at = start(); __device__ int start() { return 1; }",
+        "int seen; __attribute__((constructor)) void early() { seen = 1; }",
+        "int seen; __attribute__((destructor)) void late() { seen = 1; }",
+        'void f() {} void (*pick())() { return f; } void g() __attribute__((ifunc("_Z4pickv")));',
+    ],
+)
+def test_no_code_of_a_program_runs_outside_its_kernels(cache: Path, code: str) -> None:
+    with pytest.raises(DeviceFault, match="would run when it is loaded") as caught:
+        Builder(cache).program(PRELUDE + code + kernel("int* y", "y[0] = 1;"), [("k", 1)])
+    assert caught.value.status is Status.LOAD_ERROR
 
 
 def test_a_program_cannot_tell_the_host_compiler_by_its_macros(lab: Lab) -> None:
@@ -89,7 +124,11 @@ def test_a_program_cannot_tell_the_host_compiler_by_its_macros(lab: Lab) -> None
     assert lab.run(kernel("int* y", body), {"y": ints(1)}, block=1)["y"].tolist() == [0]
 
 
-def test_a_program_that_takes_too_long_to_compile_is_given_up(cache: Path) -> None:
+def test_a_program_that_takes_too_long_to_compile_is_given_up(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
     endless = """
         template <int N, unsigned M> struct Grow {
             static constexpr unsigned left = Grow<N - 1, 2 * M>::value;
@@ -102,6 +141,21 @@ def test_a_program_that_takes_too_long_to_compile_is_given_up(cache: Path) -> No
     with pytest.raises(UnsupportedProgram, match=r"took more than 0\.5 s"):
         Builder(cache, limits=Limits(seconds=0.5)).program(PRELUDE + code, [("k", 1)])
     assert time.monotonic() - started < 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_compiler_that_is_given_up_leaves_no_process_behind(tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text(
+        "#!/bin/sh\n[ $1 = --version ] && exec echo slow 1\n"
+        f"sleep 60 &\necho $! > {tmp_path}/helper\nwait\n"
+    )
+    slow.chmod(0o755)
+    builder = Builder(tmp_path / "cache", compiler=str(slow), limits=Limits(seconds=0.5))
+    with pytest.raises(UnsupportedProgram, match=r"took more than 0\.5 s"):
+        builder.program(GOOD, [("k", 1)])
+    helper = Path("/proc", (tmp_path / "helper").read_text().strip(), "stat")
+    assert not helper.exists() or helper.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_a_launch_with_the_wrong_number_of_arguments_is_refused(cache: Path) -> None:

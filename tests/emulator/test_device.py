@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from suite.evaluation import Resources, Status
 from suite.harness.device import Device, DeviceFault, Executable
 from suite.harness.emulator.device import EmulatorDevice
-from suite.harness.inputs import uniform
+from suite.harness.inputs import Stream
 from suite.harness.plan import BufferArg, Launch, Plan, ScalarArg, Workspace
 from suite.harness.timing import Precision
 from tests.emulator.lab import Lab, compiled, floats, ints, kernel
@@ -31,10 +32,10 @@ def test_the_facts_say_that_it_is_no_gpu(device: EmulatorDevice) -> None:
 
 
 @pytest.mark.parametrize("dtype", [F32, F64])
-def test_uniform_is_the_stream_of_the_seed(device: EmulatorDevice, dtype: np.dtype) -> None:
+def test_a_stream_fills_a_buffer(device: EmulatorDevice, dtype: np.dtype) -> None:
     buffer = device.allocate(1001 * dtype.itemsize)
-    device.uniform(buffer, dtype, 77)
-    assert np.array_equal(device.download(buffer, dtype), uniform(77, 1001, dtype))
+    device.fill_stream(buffer, dtype, Stream(77))
+    assert np.array_equal(device.download(buffer, dtype), Stream(77).take(1001, dtype))
     device.free(buffer)
 
 
@@ -143,21 +144,48 @@ def test_the_check_accepts_the_product_and_finds_one_wrong_row(device: EmulatorD
     csr = (device.upload(row_ptr), device.upload(col_idx), values)
     dense = device.upload(np.array([[1, 2], [3, 4]], np.float32))
     right = np.array([[7, 10], [0, 0], [9, 12]], np.float32)
-    found = device.check(csr, dense, device.upload(right), 3, 2, F32)
+    found = device.check(csr, dense, device.upload(right), 3, 2, F32, exact=False)
     assert (found.wrong, found.unwritten, found.row) == (0, 0, -1)
     right[2, 1] = np.nan
-    found = device.check(csr, dense, device.upload(right), 3, 2, F32)
+    found = device.check(csr, dense, device.upload(right), 3, 2, F32, exact=False)
     assert (found.wrong, found.unwritten, found.row) == (1, 1, 2)
 
 
 def test_measure_takes_the_median_of_three_within_the_budget(device: EmulatorDevice) -> None:
     calls: list[int] = []
-    spent = device.measure(lambda: calls.append(1), Precision())
+    spent = device.measure(lambda: calls.append(1), lambda: None, Precision())
     assert isinstance(spent, float)
     assert len(calls) == 3
     calls.clear()
-    device.measure(lambda: calls.append(1), Precision(budget_ms=1e-9))
+    device.measure(lambda: calls.append(1), lambda: None, Precision(budget_ms=1e-9))
     assert len(calls) == 1
+
+
+def test_after_a_build_no_compiler_starts_at_load(
+    cache: Path, device: EmulatorDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = compiled(kernel("int* y", "y[0] = 77;"))
+    buffers = {"y": device.allocate(4)}
+    once = plan(Launch("k", (1, 1, 1), (1, 1, 1), 0, (BufferArg("y"),)))
+    device.build(code, once)
+
+    def started(*_: object, **__: object) -> None:
+        pytest.fail("a compiler was started")
+
+    monkeypatch.setattr("suite.harness.emulator.build.subprocess.Popen", started)
+    monkeypatch.setattr("suite.harness.emulator.build.subprocess.run", started)
+    device.build(code, once)
+    loaded = device.load(code, once, buffers)
+    loaded.run()
+    loaded.close()
+    assert device.download(buffers["y"], np.dtype(np.int32)).tolist() == [77]
+
+
+def test_a_build_says_what_is_wrong_with_the_program(device: EmulatorDevice) -> None:
+    launch = Launch("k", (1, 1, 1), (1, 1, 1), 0, (BufferArg("y"),))
+    with pytest.raises(DeviceFault, match="cannot run this program") as caught:
+        device.build(compiled(kernel("int* y", "nonsense;")), plan(launch))
+    assert caught.value.status is Status.NOT_APPLICABLE
 
 
 def test_a_child_process_may_launch_after_its_parent_did(lab: Lab) -> None:

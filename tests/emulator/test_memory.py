@@ -47,7 +47,7 @@ FAULTS = {
     "a division by zero": ("y[0] = 3 / zero;", "integer division by zero"),
     "endless recursion": (
         "y[0] = deep(y, zero);",
-        "more than 256 KB of local memory in a thread (block 0, thread 0)",
+        "more than 512 KB of local memory in a thread (block 0, thread 0)",
     ),
 }
 DEEP = """
@@ -60,14 +60,34 @@ __device__ __noinline__ float deep(float* y, int n) {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_forbidden_access_ends_in_a_memory_fault_that_says_where(lab: Lab, name: str) -> None:
+def test_a_forbidden_access_ends_in_a_memory_fault_that_says_where(ordered: Lab, name: str) -> None:
     body, message = FAULTS[name]
     code = DEEP + kernel("float* y, const int* i, int zero", body)
     args = {"y": np.zeros(10, np.float32), "i": np.zeros(16, np.int32), "zero": 0}
-    status, said = lab.fault_of(code, args)
+    status, said = ordered.fault_of(code, args)
     assert status is Status.MEMORY_FAULT
     assert said.startswith("kernel k: ")
     assert message in said
+
+
+def test_a_thread_may_have_as_much_local_memory_as_on_the_gpu(lab: Lab) -> None:
+    body = """
+        volatile char local[300 << 10];
+        local[n] = 5; local[sizeof local - 1 - n] = 2;
+        __syncthreads();
+        y[threadIdx.x] = local[n] + local[sizeof local - 1 - n];"""
+    out = lab.run(kernel("int* y, int n", body), {"y": ints(40), "n": 7}, block=40)["y"]
+    assert out.tolist() == [7] * 40
+
+
+def test_an_array_too_large_for_local_memory_is_named_wherever_it_is_touched(ordered: Lab) -> None:
+    body = "volatile char local[1 << 20]; local[n] = 5; y[0] = local[n];"
+    for at in (0, 1 << 19, (1 << 20) - 1):
+        said = ordered.fault_of(kernel("int* y, int n", body), {"y": ints(1), "n": at}, block=1)
+        assert said == (
+            Status.MEMORY_FAULT,
+            "kernel k: more than 512 KB of local memory in a thread (block 0, thread 0)",
+        )
 
 
 def test_a_fault_in_a_later_block_names_block_and_thread_in_three_dimensions(lab: Lab) -> None:

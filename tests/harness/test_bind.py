@@ -110,3 +110,32 @@ def test_an_empty_grid_is_bound_and_known_to_be_empty() -> None:
 def test_double_is_accepted_where_the_problem_is_double() -> None:
     declaration = program(signature="const double* vals, real* y")
     check_names(declaration, Op.SPMV, DType.FLOAT64)
+
+
+@pytest.mark.parametrize(("ctype", "largest"), [("int", 2**31 - 1), ("unsigned", 2**32 - 1)])
+def test_a_number_fits_its_type_to_the_last(ctype: str, largest: int) -> None:
+    def plan(value: int):
+        return bound(f"//! let BIG {value}", f"{ctype} BIG, real* y")
+
+    assert plan(largest).launches[0].args[0].value == largest
+    with pytest.raises(BindError, match="too large"):
+        plan(largest + 1)
+
+
+@pytest.mark.parametrize("block", ["1024", "32,32", "1,1,64"])
+def test_the_largest_blocks_are_bound(block: str) -> None:
+    assert bound(launch=f"//! launch k grid=1 block={block}")
+
+
+@pytest.mark.parametrize("block", ["1025", "33,32", "1,1,65"])
+def test_blocks_beyond_them_are_not(block: str) -> None:
+    with pytest.raises(BindError, match=r"at most|are possible"):
+        bound(launch=f"//! launch k grid=1 block={block}")
+
+
+@pytest.mark.parametrize(
+    ("ctype", "size"), [("int", 4), ("unsigned", 4), ("float", 4), ("double", 8), ("real", 4)]
+)
+def test_a_workspace_has_the_bytes_of_its_type(ctype: str, size: int) -> None:
+    c = "unsigned int" if ctype == "unsigned" else ctype
+    assert bound(f"//! workspace w {ctype} 3", f"{c}* w, real* y").workspaces[0].nbytes == 3 * size

@@ -1,10 +1,16 @@
 """NVRTC compiles programs on any host; what it refuses is a verdict, what it lacks is not."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from suite.evaluation import Resources
 from suite.harness import compile as compiler
 from suite.harness.compile import (
+    MAX_LOG,
     Cache,
     CompileError,
     CompilerUnavailable,
@@ -50,12 +56,37 @@ def test_an_error_names_the_programs_own_line() -> None:
     assert "1 error detected" in caught.value.log
 
 
-def test_curly_quotes_are_a_compile_error_whatever_the_locale(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("LC_ALL", "C")
-    with pytest.raises(CompileError):
-        compile_source(source(KERNEL + "const char* s = “x”;"), Target())
+def test_curly_quotes_are_a_compile_error_whatever_the_locale(tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from suite.harness.compile import Cache, CompileError, Target\n"
+        "from tests.harness.test_compile import KERNEL, source\n"
+        "cache = Cache(__import__('pathlib').Path(sys.argv[1]))\n"
+        "text = source(KERNEL + 'const char* s = \\u201cx\\u201d;')\n"
+        "for _ in range(2):\n"
+        "    try:\n        cache.compile(text, Target())\n"
+        "    except CompileError as error:\n        print(ascii(str(error)))\n"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+    }
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ended.returncode == 0, ended.stderr
+    compiled, remembered = ended.stdout.splitlines()
+    assert "program.cu(7): error" in compiled
+    assert remembered == compiled
+
+
+def test_a_long_log_is_cut_and_still_names_the_first_error() -> None:
+    lines = [f"int v{i} = {'undeclared' * 40}{i};" for i in range(90)]
+    with pytest.raises(CompileError, match=r"program\.cu\(1\): error") as caught:
+        compile_source(source("\n".join(lines)), Target())
+    assert len(caught.value.log) == MAX_LOG
 
 
 @pytest.mark.parametrize("name", ["cuda_fp16.h", "stdio.h", "vector"])

@@ -1,6 +1,8 @@
 """Every program gets its own verdict, on the emulator, and none disturbs the next one's."""
 
+import os
 import re
+import tempfile
 import time
 from pathlib import Path
 
@@ -8,50 +10,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from suite.evaluation import Evaluation, Status
+from suite.evaluation import Status
 from suite.harness.evaluate import DeviceUnavailable, Evaluator, Settings
 from suite.matrices.base import Matrix, canonical
-from suite.matrices.sets import select
 from suite.problem import DType, Op, Problem
 from suite.program import KernelProgram, LibraryCall
 from tests.conftest import gpu_missing
-
-HEADER = """//! op spmv
-//! format csr
-//! launch k grid=ceildiv(rows,64) block=64
-"""
-SIGNATURE = """extern "C" __global__ void k(int rows, const int* __restrict__ row_ptr,
-    const int* __restrict__ col_idx, const real* __restrict__ vals, const real* __restrict__ x,
-    real* __restrict__ y) {
-  int row = blockIdx.x * blockDim.x + threadIdx.x;
-  if (row >= rows) return;
-"""
-SUM = """  real sum = 0;
-  for (int p = row_ptr[row]; p < row_ptr[row + 1]; ++p) sum += vals[p] * x[col_idx[p]];
-  y[row] = sum;
-}
-"""
-GOOD = HEADER + SIGNATURE + SUM
-
-
-def matrix(rows: int = 500, cols: int = 400, seed: int = 0, density: float = 0.02) -> Matrix:
-    a = sparse.random_array((rows, cols), density=density, rng=np.random.default_rng(seed))
-    return Matrix(f"random-{rows}", "random", canonical(a, "random"))
-
-
-PROBLEM = Problem(Op.SPMV, matrix())
-EMPTY_ROWS = Problem(Op.SPMV, matrix(rows=2000, density=0.005))
-
-
-@pytest.fixture(scope="module", params=["emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
-def evaluator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
-    cache = tmp_path_factory.mktemp("cache")
-    with Evaluator(request.param, Settings(cache=cache, run_s=3.0)) as evaluator:
-        yield evaluator
-
-
-def verdict(evaluator: Evaluator, text: str, problem: Problem = PROBLEM) -> Evaluation:
-    return evaluator.evaluate(problem, KernelProgram("test", text))
+from tests.harness.samples import GOOD, PROBLEM, body, matrix, verdict
 
 
 def test_a_right_program_is_ok_with_everything_known_about_it(evaluator: Evaluator) -> None:
@@ -72,10 +37,6 @@ def test_a_right_program_is_ok_with_everything_known_about_it(evaluator: Evaluat
     assert found.format_bytes == csr.indptr.nbytes + csr.indices.nbytes + csr.nnz * 4
     assert found.conversion_ms is not None
     assert found.device == evaluator.facts.name
-
-
-def body(code: str) -> str:
-    return HEADER + SIGNATURE + code + "\n}\n"
 
 
 @pytest.mark.parametrize(
@@ -132,141 +93,6 @@ def test_good_programs_between_bad_ones_are_undisturbed(evaluator: Evaluator) ->
     assert time.monotonic() - started < 30
 
 
-CHEATS = {
-    "leaves the output as it is": "",
-    "answers zero": "y[row] = 0;",
-    "zeroes x and answers zero": "((real*)x)[row % 400] = 0; y[row] = 0;",
-    "copies x": "y[row] = x[row % 400];",
-    "skips empty rows": """
-        real sum = 0;
-        if (row_ptr[row] == row_ptr[row + 1]) return;
-        for (int p = row_ptr[row]; p < row_ptr[row + 1]; ++p) sum += vals[p] * x[col_idx[p]];
-        y[row] = sum;""",
-    "drops the last entry of a row": """
-        real sum = 0;
-        for (int p = row_ptr[row]; p + 1 < row_ptr[row + 1]; ++p) sum += vals[p] * x[col_idx[p]];
-        y[row] = sum;""",
-    "rounds to half the bits": """
-        real sum = 0;
-        for (int p = row_ptr[row]; p < row_ptr[row + 1]; ++p)
-          sum += __int_as_float(__float_as_int(vals[p]) & 0xFFFFE000) * x[col_idx[p]];
-        y[row] = sum;""",
-}
-
-
-@pytest.mark.parametrize("cheat", CHEATS)
-def test_a_program_that_does_not_multiply_is_wrong(evaluator: Evaluator, cheat: str) -> None:
-    assert np.diff(EMPTY_ROWS.matrix.csr.indptr).min() == 0
-    assert verdict(evaluator, body(CHEATS[cheat]), EMPTY_ROWS).status is Status.WRONG_RESULT
-
-
-def test_a_right_answer_that_overwrites_an_input_is_wrong(evaluator: Evaluator) -> None:
-    text = GOOD.replace(
-        "  y[row] = sum;", "  y[row] = sum; __syncthreads(); ((real*)vals)[row] = 7;"
-    )
-    found = verdict(evaluator, text)
-    assert found.status is Status.WRONG_RESULT
-    assert verdict(evaluator, GOOD).status is Status.OK
-
-
-def test_an_answer_remembered_from_the_first_run_is_wrong(evaluator: Evaluator) -> None:
-    launches = HEADER.splitlines()[-1] + "\n//! launch done grid=1 block=1\n"
-    text = GOOD.replace(
-        HEADER.splitlines()[-1] + "\n",
-        launches + "__device__ int runs; __device__ real kept[500];\n",
-    )
-    text = text.replace(
-        "  y[row] = sum;", "  if (runs == 0) kept[row] = sum;\n  y[row] = kept[row];"
-    )
-    text += 'extern "C" __global__ void done() { runs = 1; }\n'
-    found = verdict(evaluator, text)
-    assert found.status is Status.WRONG_RESULT
-    assert "input set 1" in found.error
-
-
-def test_inputs_zeroed_on_the_second_set_only_are_noticed(evaluator: Evaluator) -> None:
-    text = GOOD.replace("extern", "__device__ real first;\nextern", 1)
-    cheat = (
-        "  if (first != 0 && first != x[0]) { ((real*)x)[row % 400] = 0; y[row] = 0; return; }\n"
-    )
-    text = text.replace("  real sum", cheat + "  real sum", 1)
-    launch = HEADER.splitlines()[-1]
-    text = text.replace(launch, f"{launch}\n//! launch keep grid=1 block=1")
-    keep = "{ if (first == 0) first = x[0]; }"
-    text += f'extern "C" __global__ void keep(const real* x) {keep}\n'
-    found = verdict(evaluator, text)
-    assert found.status is Status.WRONG_RESULT
-    assert "overwrote its input x" in found.error
-
-
-LONG_ROWS = Problem(
-    Op.SPMV,
-    Matrix(
-        "long-rows",
-        "dense-rows",
-        canonical(
-            sparse.vstack(
-                [
-                    sparse.random_array((400, 60_000), density=1e-4, rng=np.random.default_rng(5)),
-                    np.random.default_rng(6).standard_normal((2, 60_000)),
-                ]
-            ).tocsr(),
-            "long-rows",
-        ),
-    ),
-)
-
-
-@pytest.mark.parametrize(
-    "cheat",
-    [
-        "if (row_ptr[row + 1] - row_ptr[row] > 1000) { y[row] = 0; return; }\n real sum = 0;"
-        "for (int p = row_ptr[row]; p < row_ptr[row + 1]; ++p) sum += vals[p] * x[col_idx[p]];"
-        "y[row] = sum;",
-        "real sum = 0; int n = row_ptr[row + 1] - row_ptr[row];"
-        "for (int p = row_ptr[row]; p < row_ptr[row + 1] - (n > 1000); ++p)"
-        " sum += vals[p] * x[col_idx[p]];"
-        "y[row] = sum;",
-    ],
-    ids=["no long row at all", "all but its last entry"],
-)
-def test_long_rows_must_be_multiplied_to_their_last_entry(evaluator: Evaluator, cheat: str) -> None:
-    assert verdict(evaluator, GOOD, LONG_ROWS).status is Status.OK
-    assert verdict(evaluator, body(cheat), LONG_ROWS).status is Status.WRONG_RESULT
-
-
-EARLIER_ANSWERS = {
-    "finds it in the output": ("", "if (y[row] == y[row]) return;", "y[row] = sum;"),
-    "keeps it while x stays": (
-        "__device__ real seen; __device__ real kept[1 << 20];",
-        "if (seen == x[0]) { y[row] = kept[row]; return; }",
-        "y[row] = kept[row] = sum;",
-    ),
-}
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("how", EARLIER_ANSWERS)
-def test_a_time_that_an_earlier_answer_explains_is_impossible(
-    evaluator: Evaluator, how: str
-) -> None:
-    if evaluator.facts.kind != "cuda":
-        pytest.skip("needs an NVIDIA GPU")
-    memory, shortcut, last = EARLIER_ANSWERS[how]
-    launch = HEADER.splitlines()[-1]
-    text = GOOD.replace(launch, f"{launch}\n//! launch keep grid=1 block=1\n{memory}")
-    text = text.replace("  real sum", f"  {shortcut}\n  real sum", 1).replace("y[row] = sum;", last)
-    keep = "{ seen = x[0]; }" if memory else "{}"
-    text += f'extern "C" __global__ void keep(const real* x) {keep}\n'
-    (spec,) = select("uniform-8-1m")
-    problem = Problem(Op.SPMV, spec.build())
-    found = verdict(evaluator, text, problem)
-    assert found.status is Status.IMPOSSIBLE_TIME, found
-    assert "holds no earlier answer" in found.error
-    assert verdict(evaluator, GOOD, problem).status is Status.OK
-    evaluator.release(problem.matrix)
-
-
 def test_a_worker_killed_by_the_host_costs_one_retry_and_no_verdict(evaluator: Evaluator) -> None:
     assert verdict(evaluator, GOOD).ok
     process = evaluator._worker._process
@@ -277,9 +103,9 @@ def test_a_worker_killed_by_the_host_costs_one_retry_and_no_verdict(evaluator: E
 
 
 def test_a_worker_that_cannot_start_is_nobodys_wrong_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Evaluator("emulator", Settings(cache=tmp_path, run_s=3.0)) as evaluator:
+    with Evaluator("emulator", Settings(cache=cache, run_s=3.0)) as evaluator:
         evaluator._lose_worker()
         monkeypatch.setenv("PATH", str(tmp_path))
         for _ in range(2):
@@ -290,12 +116,12 @@ def test_a_worker_that_cannot_start_is_nobodys_wrong_program(
         assert verdict(evaluator, GOOD).ok
 
 
-def test_a_compiler_that_does_not_finish_is_a_compile_error_and_asked_once(tmp_path: Path) -> None:
+def test_a_compiler_that_does_not_finish_is_a_compile_error_and_asked_once(cache: Path) -> None:
     bomb = "template <int N> struct T { static constexpr int v = T<N - 1>::v + T<N - 2>::v; };\n"
     text = GOOD.replace("extern", f"{bomb}extern", 1).replace(
         "real sum = 0", "real sum = T<900>::v"
     )
-    settings = Settings(cache=tmp_path, run_s=3.0, compile_s=0.05)
+    settings = Settings(cache=cache, run_s=3.0, compile_s=0.05)
     with Evaluator("emulator", settings) as evaluator:
         first = verdict(evaluator, text)
         started = time.monotonic()
@@ -415,11 +241,14 @@ def test_cuda_without_a_gpu_says_so_in_one_line(tmp_path: Path) -> None:
         Evaluator("cuda", Settings(cache=tmp_path))
 
 
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    evaluator = Evaluator("emulator", Settings(cache=tmp_path, run_s=3.0))
+def test_nothing_is_left_behind(cache: Path) -> None:
+    def folders() -> set[Path]:
+        roots = (Path("/dev/shm"), Path(tempfile.gettempdir()))
+        return {path for root in roots for path in root.glob(f"sparserl-{os.getpid()}-*")}
+
+    before = folders()
+    evaluator = Evaluator("emulator", Settings(cache=cache, run_s=3.0))
     evaluator.evaluate(PROBLEM, KernelProgram("test", GOOD))
-    folder = evaluator._exchange._folder
-    assert folder is not None
-    assert folder.exists()
+    assert len(folders() - before) == 1
     evaluator.close()
-    assert not folder.exists()
+    assert folders() == before

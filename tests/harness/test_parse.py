@@ -117,7 +117,16 @@ KERNEL = 'extern "C" __global__ void k(int rows) {}\n'
         (HEADER + KERNEL + "//! let A 1\n", "line 5: header lines come before the code, .* line 4"),
         ("/* note */\n" + HEADER, "line 2: header lines come before the code"),
         (HEADER + 'void f() { asm volatile("exit;"); }\n', "line 4: inline assembly is refused"),
-        (HEADER + "#define __asm__ x\n", "line 4: inline assembly is refused"),
+        (HEADER + "#define __asm__ x\n", "line 4: #define __asm__: names with __"),
+        (
+            HEADER + 'int a __attribute__((section("x\\n")));\n',
+            "line 4: attribute section is refused",
+        ),
+        (HEADER + "[[gnu::no_sanitize]] int f();\n", "line 4: attribute gnu is refused"),
+        (HEADER + "#define __tsan_x 1\n", "line 4: .* names with __ are the compiler's|reserved"),
+        (HEADER + "#undef __CUDA_ARCH__\n", "line 4: #undef __CUDA_ARCH__"),
+        (HEADER + "#pragma GCC optimize 3\n", "line 4: #pragma GCC is refused"),
+        (HEADER + "#pragma redefine_extname a b\n", "line 4: #pragma redefine_extname is refused"),
         (HEADER + "#ifdef EMU_ENTRY\n#endif\n", "line 4: names that begin with emu_"),
         (
             "".join(f"//! workspace w{i} int 1\n" for i in range(33)),
@@ -169,6 +178,13 @@ def test_a_linkage_block_covers_every_kernel_inside_it_and_none_after_it() -> No
     assert list(parse(HEADER + block).kernels) == ["a", "b"]
     with pytest.raises(ParseError, match="line 8"):
         parse(HEADER + block + "__global__ void c() {}\n")
+
+
+def test_harmless_attributes_and_unrolling_are_known() -> None:
+    text = HEADER + "struct __attribute__((aligned(16))) P { float a[4]; };\n"
+    text += "[[maybe_unused]] __device__ int f(int* a, int* b) { return a[b[0]]; }\n"
+    text += 'extern "C" __global__ void k(int rows) {\n#pragma unroll 4\n  for (;;) ;\n}\n'
+    assert list(parse(text).kernels) == ["k"]
 
 
 def test_a_forward_declaration_is_not_a_second_definition() -> None:

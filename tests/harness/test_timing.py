@@ -53,3 +53,14 @@ def test_a_summary_says_whether_it_settled() -> None:
 )
 def test_fast_programs_run_many_times_a_sample(one_us: float, launches: int) -> None:
     assert PRECISION.launches(one_us) == launches
+
+
+@pytest.mark.parametrize(("n", "low", "high"), [(5, 1, 5), (7, 1, 7), (25, 7, 19), (60, 22, 39)])
+def test_the_interval_is_made_of_these_ranks(n: int, low: int, high: int) -> None:
+    assert median_interval([float(i) for i in range(n, 0, -1)])[::2] == (low, high)
+
+
+def test_a_summary_keeps_its_samples_their_order_and_its_launches() -> None:
+    found = summarise([3.0, 1.0, 2.0], 5, PRECISION)
+    assert (found.low_us, found.median_us, found.high_us) == (1.0, 2.0, 3.0)
+    assert (found.samples_us, found.launches) == ((3.0, 1.0, 2.0), 5)

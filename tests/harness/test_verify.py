@@ -79,12 +79,11 @@ def test_one_missing_entry_is_seen_in_its_row() -> None:
     a = matrix()
     y = product(a)
     row = int(np.argmax(np.diff(a.indptr)))
-    p = a.indptr[row]
+    begin, end = a.indptr[row], a.indptr[row + 1]
+    p = begin + int(np.argmax(np.abs(a.data[begin:end])))
     y[row] -= np.float32(a.data[p]) * Stream(3).take(a.shape[1], "float32")[a.indices[p]]
-    largest = np.abs(a.data[a.indptr[row] : a.indptr[row + 1]]).max()
-    if abs(a.data[p]) < 1e-5 * largest:
-        pytest.skip("the entry is below the row's own rounding")
-    assert judged(a, y).row == row
+    found = judged(a, y)
+    assert (found.wrong, found.row) == (1, row)
 
 
 def test_an_unwritten_element_is_counted_and_infinitely_wrong() -> None:
@@ -97,13 +96,33 @@ def test_an_unwritten_element_is_counted_and_infinitely_wrong() -> None:
 def test_infinity_is_wrong_even_where_the_bound_is_large() -> None:
     y = product(matrix())
     y[5] = np.inf
-    assert judged(matrix(), y).row == 5
+    found = judged(matrix(), y)
+    assert (found.row, found.unwritten, found.ratio) == (5, 0, np.inf)
 
 
 def test_an_empty_row_must_be_exactly_zero() -> None:
     a = sparse.csr_array((3, 3))
     assert judged(a, np.zeros(3, "float32")).wrong == 0
     assert judged(a, np.array([0, 1e-30, 0], "float32")).row == 1
+
+
+@pytest.mark.parametrize("entries", [1, 100])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_bound_is_a_rounding_for_each_entry_and_two_more(entries: int, dtype: str) -> None:
+    a = sparse.csr_array(np.linspace(1, 2, entries)[None, :])
+    working = np.longdouble if dtype == "float64" else np.float64
+    dense = Stream(3).take(entries, dtype)
+    products = a.data.astype(dtype).astype(working) * dense.astype(working)
+    bound = (entries + 2) * np.finfo(dtype).eps / 2 * np.abs(products).sum()
+    for share, wrong in ((0.5, 0), (1.9, 1)):  # far enough from 1 for the rounding of y itself
+        y = np.array([products.sum() + share * bound], dtype)
+        assert judged(a, y, dtype).wrong == wrong
+
+
+def test_products_that_underflow_are_right() -> None:
+    a = matrix()
+    a.data = np.sign(a.data) * 3e-45
+    assert judged(a, product(a)).wrong == 0
 
 
 def test_nothing_to_compute_is_right() -> None:
@@ -139,9 +158,13 @@ def test_a_stream_of_one_bit_is_plus_and_minus_one() -> None:
         (2, "float32", 23),
         (3, "float32", 22),
         (4, "float32", 22),
-    ]
-    + [(5, "float32", 21), (2048, "float32", 13), (419_430, "float32", 5), (1 << 24, "float32", 0)]
-    + [(5, "float64", 23), (1 << 30, "float64", 23)],
+        (5, "float32", 21),
+        (2048, "float32", 13),
+        (419_430, "float32", 5),
+        (1 << 24, "float32", 0),
+        (5, "float64", 23),
+        (1 << 30, "float64", 23),
+    ],
 )
 def test_exact_inputs_leave_room_for_every_partial_sum(longest: int, dtype: str, bits: int) -> None:
     assert exact_bits(longest, dtype) == bits

@@ -109,6 +109,22 @@ def test_a_killed_process_is_told_by_its_signal(worker: Worker) -> None:
         worker.call("hello", timeout=10)
 
 
+def test_an_interrupted_call_leaves_no_late_answer_to_the_next(worker: Worker) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    worker.call("pid", timeout=10)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            worker.call("sleep", 0.6, timeout=10)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert worker.call("hello", timeout=10) == "hello world"
+
+
 def test_no_secret_of_the_environment_reaches_a_worker(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

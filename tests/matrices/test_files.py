@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import pickle
+import re
 import tarfile
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import scipy.io
 from scipy import sparse
 
 from suite.matrices import files
-from suite.matrices.base import MatrixError
+from suite.matrices.base import MatrixError, canonical
 
 DENSE = np.array([[1.5, 0, 0, 2], [0, 0, -3, 0], [0, 0, 0, 0]])
 TEXT = "%%MatrixMarket matrix coordinate real general\n3 4 3\n1 1 1.5\n1 4 2\n2 3 -3\n"
@@ -265,3 +266,25 @@ def test_real_matrices_load_with_their_zeros(name):
 def test_real_complex_matrix_is_refused():
     with pytest.raises(MatrixError, match=r"young1c.*complex"):
         files.read(SHARED / "young1c.mtx")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".mat"])
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_value_that_is_not_finite_is_refused_with_file_and_entry(tmp_path, suffix, value):
+    matrix = sparse.csc_array([[1.0, 0.0], [2.0, value]])
+    path = tmp_path / f"m{suffix}"
+    if suffix == ".npz":
+        sparse.save_npz(path, matrix)
+    else:
+        scipy.io.savemat(path, {"A": matrix})
+    message = re.escape(f"{path}: entry (2, 2) is {value}; values must be finite")
+    with pytest.raises(MatrixError, match=message):
+        files.read(path)
+
+
+def test_duplicates_and_disorder_in_stored_csr_are_brought_in_order():
+    rough = sparse.csr_array(([5.0, 1, 2, 4], [1, 0, 0, 1], [0, 3, 4]), shape=(2, 2))
+    csr = canonical(rough, "rough")
+    assert (csr.nnz, csr.toarray().tolist()) == (3, [[3, 5], [0, 4]])
+    assert (csr @ np.ones(2)).tolist() == [8, 4]
+    assert rough.nnz == 4  # the caller's own is not changed

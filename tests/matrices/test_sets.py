@@ -135,3 +135,17 @@ def test_collection_names_select_without_fetching(text):
 def test_collection_names_that_are_none_are_refused(text):
     with pytest.raises(MatrixError, match="GROUP/NAME"):
         sets.select(text)
+
+
+def test_every_mistake_is_told_at_once_also_where_two_names_are_one(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.mtx").write_text(TEXT)
+    with pytest.raises(MatrixError) as caught:
+        sets.select(f"zzzz,{tmp_path}/one,{tmp_path}/two,absent.mtx,stencill")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("'zzzz' is no matrix, set, family or file. Sets: smoke")
+    assert lines[1].startswith("absent.mtx: there is no such")
+    assert "? Sets: smoke" in lines[2]
+    assert lines[3].startswith("two matrices are called a")

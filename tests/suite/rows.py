@@ -35,3 +35,8 @@ def failed(
     return dataclasses.replace(
         BLANK, author=author, matrix=matrix, kind=kind, status=status, error="because"
     )
+
+
+def unanswered(matrix: str = "m0", author: str = "mine") -> Row:
+    row = failed(Status.INFRASTRUCTURE_ERROR, matrix, author=author)
+    return dataclasses.replace(row, unanswered=True)

@@ -6,6 +6,19 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
+CHANGING = """
+import os
+from tests.suite.fake import FakeAuthor, script
+
+def pytest_suite_authors(device):
+    return [FakeAuthor("changing", texts=(script(us=float(os.environ["CHANGING_US"])),))]
+"""
+
+UNWRITABLE = """
+def pytest_benchmark_generate_commit_info(config):
+    raise OSError("No space left on device")
+"""
+
 
 def bench(data, name):
     return next(b for b in data["benchmarks"] if b["name"] == name)
@@ -105,3 +118,31 @@ def test_a_failed_item_causes_no_warning_of_its_own(run):
 def test_authors_can_be_grouped_by_pytest_benchmark(run):
     result = run("good,slow", "--benchmark-group-by=param:author")
     result.stdout.fnmatch_lines(["*benchmark 'author=good': 2 tests*"])
+
+
+def test_a_regression_fails_the_run_and_the_summary_is_still_there(
+    run, suite_dir, on_gpu, monkeypatch
+):
+    with (suite_dir.path / "conftest.py").open("a") as file:
+        file.write(CHANGING)
+    monkeypatch.setenv("CHANGING_US", "10")
+    run("changing", "--suite-matrices=one.mtx", "--benchmark-save=before")
+    monkeypatch.setenv("CHANGING_US", "20")
+    compare = ("--benchmark-compare=0001", "--benchmark-compare-fail=median:5%")
+    result = run("changing", "--suite-matrices=one.mtx", *compare)
+    assert result.ret != 0
+    result.stdout.fnmatch_lines(["spmv, 1 problem *", "changing *", "Results: journal *"])
+
+
+def test_a_benchmark_file_that_cannot_be_written_does_not_cost_the_summary(run, suite_dir):
+    with (suite_dir.path / "conftest.py").open("a") as file:
+        file.write(UNWRITABLE)
+    result = run("good", "--suite-matrices=one.mtx", "--benchmark-autosave")
+    result.stdout.fnmatch_lines(["good *", "Results: journal *"])
+
+
+def test_emulated_times_take_part_in_no_comparison_that_can_fail(run, suite_dir):
+    result = run("good", "--benchmark-compare-fail=median:5%")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --benchmark-compare-fail: emulated times *"])
+    assert not (suite_dir.path / ".suite").exists()

@@ -1,5 +1,6 @@
 """Each matrix is built once, held while it is needed, and released; every ask leaves rows."""
 
+import socket
 import threading
 
 import pytest
@@ -10,12 +11,13 @@ from suite.campaign import Campaign, Pair, Shelf, ask, check_files, outcome, pai
 from suite.config import ConfigError, SuiteConfig
 from suite.evaluation import Status
 from suite.journal import Journal
+from suite.matrices import collection
 from suite.matrices.base import MatrixError, MatrixSpec
 from suite.problem import DType, Op
 from suite.progress import Measured, Progress
 from suite.summary import table
 from tests.suite.fake import FakeAuthor, FakeEvaluator
-from tests.suite.test_metrics import BLANK, failed, right
+from tests.suite.rows import BLANK, failed, right, unanswered
 
 GOOD = (FakeAuthor("good"),)
 
@@ -94,12 +96,29 @@ def test_every_bad_file_is_named_before_anything_is_measured():
 
     good = MatrixSpec("a", "file", build(2), {"path": "a.mtx"})
     with pytest.raises(ConfigError) as caught:
-        check_files([good, *(MatrixSpec(n, "file", bad, {"path": n}) for n in "bc")])
+        check_files([good, *(MatrixSpec(n, "file", bad, {"path": n}) for n in "bc")], DType.FLOAT32)
     assert str(caught.value).splitlines() == ["--suite-matrices: b.mtx, line 3: junk"] * 2
 
 
 def test_only_matrices_from_files_are_read_early():
-    assert [s.name for s in check_files([MatrixSpec("m", "f", broken)])] == ["m"]
+    (spec,) = check_files([MatrixSpec("m", "f", broken)], DType.FLOAT32)
+    assert spec.name == "m"
+
+
+def test_a_file_whose_values_do_not_fit_the_precision_is_found_early():
+    large = MatrixSpec("m", "file", lambda: sparse.csr_array([[1e300]]), {"path": "m.mtx"})
+    with pytest.raises(ConfigError, match=r"--suite-matrices: m: .*--suite-dtype float64"):
+        check_files([large], DType.FLOAT32)
+    assert check_files([large], DType.FLOAT64)
+
+
+def test_a_matrix_of_the_collection_that_cannot_be_had_is_found_early(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    spec = collection.spec_for("HB/absent", tmp_path, f"http://127.0.0.1:{port}")
+    with pytest.raises(ConfigError, match="--suite-matrices: HB/absent: not in") as caught:
+        check_files([spec], DType.FLOAT32)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -140,3 +159,18 @@ def test_a_share_is_only_called_all_when_it_is():
     assert table(rows)[-1].split()[-6:-4] == ["100%", "99%"]
     assert table([]) == []
     assert BLANK.ok
+
+
+def test_the_summary_shows_what_was_never_answered_and_how_far_a_speedup_reaches():
+    rows = [right("a", 1.0), unanswered("m1", "a"), right("a", 1.0, "m2"), right("cusparse", 2.0)]
+    header, _, line = table(rows)[:3]
+    assert header.split("problems")[1].split()[:5] == [
+        "asked",
+        "n/a",
+        "compiled",
+        "correct",
+        "unanswered",
+    ]
+    assert line.split()[:6] == ["a", "3", "0", "100%", "100%", "1"]
+    assert "2.00x (1 of 2)" in line
+    assert "unanswered" not in table([right("a", 1.0)])[0]

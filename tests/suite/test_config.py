@@ -1,5 +1,6 @@
 """Options become one complete configuration, or every mistake at once."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ def spec(name):
 def select(text):
     if text == "typo":
         raise MatrixError("typo: no such set")
+    if text == "typos":
+        raise MatrixError("a: no such set\nb: no such file")
     return [spec(name) for name in text.split(",") if name != "nothing"]
 
 
@@ -68,6 +71,11 @@ def test_library_authors_come_with_a_gpu_and_come_first():
     [
         ("authors", "csr_scaler", "no author is called 'csr_scaler'; did you mean csr_scalar"),
         ("authors", "zzz", "known are csr_scalar, csr_vector-lanes2"),
+        ("authors", "csr_scaler", "csr_scalar? The path of a program ends in .cu"),
+        ("authors", "zzz", "csr_vector-lanes2; the path of a program ends in .cu"),
+        ("authors", "cusp*", "cusp* runs on a GPU only, and the device is the emulator"),
+        ("authors", "", "--suite-authors: is empty; give a value or leave it out"),
+        ("folder", " ", "--suite-folder: is empty; give a value or leave it out"),
         ("authors", "cusparse", "cusparse runs on a GPU only, and the device is the emulator"),
         ("authors", "gone.cu", "gone.cu: No such file or directory"),
         ("authors", ",", "--suite-authors: nothing given"),
@@ -112,3 +120,58 @@ def test_all_mistakes_are_told_together():
 def test_no_visible_gpu_means_the_emulator(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert detect_device() == "emulator"
+
+
+@pytest.fixture
+def programs(tmp_path):
+    for name in ("x/a.cu", "y/a.cu", "y/b.cu"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    return tmp_path
+
+
+def test_two_files_of_one_name_are_a_mistake_that_names_both(programs):
+    x, y = programs / "x/a.cu", programs / "y/a.cu"
+    with pytest.raises(ConfigError, match=f"{x} and {y} are both called a; rename one"):
+        resolve(Requested(authors=f"{x},{y}"), sources())
+
+
+def test_the_same_file_twice_is_one_author(programs):
+    assert names(authors=f"{programs}/x/a.cu,{programs}/x/../x/a.cu") == ["a"]
+
+
+def test_programs_are_found_by_pattern_and_below_the_home_folder(programs, monkeypatch):
+    monkeypatch.setenv("HOME", str(programs))
+    assert names(authors="~/x/a.cu") == ["a"]
+    assert names(authors="~/y/*.cu") == ["a", "b"]
+    with pytest.raises(ConfigError, match=r"z/\*\.cu: No such file or directory"):
+        names(authors="~/z/*.cu")
+
+
+@pytest.mark.parametrize("name", ["best_of_baselines", "cusparse", "cusparse_best"])
+@pytest.mark.parametrize("device", ["cuda", "emulator"])
+def test_a_file_must_not_take_a_name_of_the_suite_on_any_device(tmp_path, name, device):
+    (tmp_path / f"{name}.cu").write_text("")
+    with pytest.raises(ConfigError, match=f"{name} is the suite's own name; rename the file"):
+        resolve(Requested(authors=f"{tmp_path}/{name}.cu"), sources(device))
+
+
+def test_two_authors_of_one_name_are_a_mistake():
+    twice = dataclasses.replace(sources(), authors=lambda kind: [FakeAuthor("a"), FakeAuthor("a")])
+    with pytest.raises(ConfigError, match="2 authors are called a; rename one"):
+        resolve(Requested(), twice)
+
+
+def test_each_mistake_about_matrices_has_a_line_that_names_the_option():
+    with pytest.raises(ConfigError) as caught:
+        resolve(Requested(matrices="typos"), sources())
+    assert str(caught.value).splitlines() == [
+        "--suite-matrices: a: no such set",
+        "--suite-matrices: b: no such file",
+    ]
+
+
+def test_every_empty_option_is_told():
+    with pytest.raises(ConfigError) as caught:
+        resolve(Requested(*[""] * 9), sources())
+    assert str(caught.value).count("is empty") == 9

@@ -137,3 +137,48 @@ def test_a_full_disk_is_one_line(tmp_path):
     (tmp_path / "campaign" / "rows-main.jsonl").symlink_to("/dev/full")
     with pytest.raises(JournalError, match="No space left on device"):
         journal.add(ok())
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("campaign.json", b"[1]", r"campaign\.json: expected a JSON object, not '\[1\]'"),
+        ("campaign.json", b"\xff{}", r"campaign\.json: byte 0 is not UTF-8"),
+        (
+            "campaign.json",
+            b'{"campaign": "it\'s"}',
+            r"campaign\.json: \"it's\" is no campaign's name",
+        ),
+        ("campaign.json", b'{"campaign": 7}', r"campaign\.json: 7 is no campaign's name"),
+        ("campaign.json", b'{"options": 7}', r"campaign\.json: options is 7, not an object"),
+        ("rows-main.jsonl", b"[1]\n", r"rows-main\.jsonl:1: expected a JSON object"),
+        ("rows-main.jsonl", b"\xff\n", r"rows-main\.jsonl: byte 0 is not UTF-8"),
+        ("asked-main.jsonl", b"{}\n", r"asked-main\.jsonl:1: unreadable ask: 'op'"),
+        ("programs/d.cu", b"\xff", r"d\.cu: byte 0 is not UTF-8"),
+    ],
+)
+def test_damage_is_one_line_that_names_the_file(folder, file, content, message):
+    (folder / file).write_bytes(content)
+    with pytest.raises(JournalError, match=message) as caught:
+        read(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("sample", "a"), ("hot_us", "fast"), ("rows", 1.5), ("schema", "x")]
+)
+def test_a_row_with_a_value_of_the_wrong_type_is_named(folder, field, value):
+    (folder / "rows-main.jsonl").write_text(json.dumps({**row().to_dict(), field: value}) + "\n")
+    with pytest.raises(JournalError, match=r"rows-main\.jsonl:1: unreadable row: .*"):
+        read(folder)
+
+
+def test_a_copied_folder_is_still_the_same_campaign(folder):
+    Journal(folder, "main").facts({"campaign": "first"})
+    assert read(folder.rename(folder.with_name("it's a copy"))).campaign == "first"
+
+
+def test_what_was_made_up_says_so():
+    (made_up,) = complete("c", [ASK], [], "the worker died")
+    assert made_up.unanswered
+    assert not missing("c", ASK, 0, "the evaluator failed").unanswered

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from suite import metrics
 from suite.author import Kind
 from suite.evaluation import Status
-from tests.suite.rows import BLANK, failed, right
+from tests.suite.rows import BLANK, failed, right, unanswered
 
 
 def test_rates_divide_by_everything_that_was_asked():
@@ -33,7 +33,7 @@ def test_not_applicable_is_left_out_for_a_baseline_and_counts_against_a_model():
 
 def test_a_failure_counts_as_a_tenth_of_the_reference():
     rows = [right("mine", 10.0), failed(Status.WRONG_RESULT, "m1")]
-    reference = {"spmv/m0/f32": 40.0, "spmv/m1/f32": 7.0}
+    reference = metrics.Reference("cusparse", {"spmv/m0/f32": 40.0, "spmv/m1/f32": 7.0})
     assert metrics.ratios(rows, reference, "hot") == [4.0, 0.1]
     assert metrics.speedup(rows, reference, "hot") == pytest.approx(math.sqrt(0.4))
     assert metrics.speedup(rows, reference, "hot", if_correct=True) == pytest.approx(4.0)
@@ -48,7 +48,8 @@ def test_hot_is_compared_with_hot_and_cold_with_cold():
 
 def test_a_problem_without_a_reference_is_left_out_for_everyone():
     rows = [right("mine", 10.0), failed(Status.TIMEOUT, "m1")]
-    assert metrics.ratios(rows, {"spmv/m0/f32": 20.0}, "hot") == [2.0]
+    reference = metrics.Reference("cusparse", {"spmv/m0/f32": 20.0})
+    assert metrics.ratios(rows, reference, "hot") == [2.0]
 
 
 def test_emulated_times_never_become_a_speedup_or_a_bandwidth():
@@ -66,8 +67,8 @@ def test_nothing_asked_has_no_rates_and_no_division_error():
     assert metrics.compile_rate([]) is None
     assert metrics.correct_rate([failed(Status.NOT_APPLICABLE)]) is None
     assert metrics.geometric_mean([]) is None
-    assert metrics.speedup([], {}, "hot") is None
-    assert metrics.fast_1([], {}, "hot") is None
+    assert metrics.speedup([], metrics.Reference("cusparse", {}), "hot") is None
+    assert metrics.fast_1([], metrics.Reference("cusparse", {}), "hot") is None
     assert metrics.fastest([], "hot") == {}
 
 
@@ -106,6 +107,57 @@ def test_the_best_of_the_baselines_fails_only_where_all_fail():
         Status.NOT_APPLICABLE,
     ]
     assert {row.author for row in best} == {"best"}
+
+
+def test_an_author_who_was_never_reached_has_no_rate_and_no_speedup():
+    rows = [unanswered("m0"), unanswered("m1")]
+    found = metrics.collect(rows, [*rows, right("cusparse", 20.0)])
+    assert (found["asked"], found["unanswered"], found["infrastructure_errors"]) == (2, 2, 0)
+    measured = ("compile_rate", "correct_rate", "speedup", "fast", "bandwidth")
+    assert not [name for name in found if name.startswith(measured)]
+
+
+def test_rates_of_an_interrupted_campaign_are_over_what_was_answered():
+    rows = [right("mine", 10.0), unanswered("m1")]
+    everyone = [*rows, right("cusparse", 20.0), right("cusparse", 20.0, "m1")]
+    found = metrics.collect(rows, everyone)
+    assert (found["compile_rate"], found["correct_rate"], found["unanswered"]) == (1, 1, 1)
+    assert found["speedup_vs_cusparse.hot"] == pytest.approx(2.0)
+    assert found["fast_1_vs_cusparse.hot"] == 1
+
+
+def test_an_infrastructure_error_that_was_answered_stays_in_every_rate():
+    rows = [right("mine", 10.0), failed(Status.INFRASTRUCTURE_ERROR, "m1")]
+    found = metrics.collect(rows, rows)
+    assert (found["correct_rate"], found["infrastructure_errors"]) == (0.5, 1)
+
+
+def test_the_best_of_the_baselines_is_unknown_where_one_might_still_have_been_right():
+    best = metrics.best_of([failed(Status.WRONG_RESULT), unanswered("m0")], "best")
+    assert [row.unanswered for row in best] == [True]
+    assert metrics.best_of([unanswered("m0"), right("a", 1.0)], "best")[0].ok
+
+
+def test_a_failure_of_the_reference_counts_for_itself_alone():
+    reference = [right("cusparse", 20.0), failed(Status.WRONG_RESULT, "m1", author="cusparse")]
+    mine = [right("mine", 10.0), right("mine", 10.0, "m1")]
+    everyone = [*reference, *mine]
+    own = metrics.collect(reference, everyone)
+    assert own["speedup_vs_cusparse.hot"] == pytest.approx(math.sqrt(0.1))
+    assert own["speedup_vs_cusparse_if_correct.hot"] == pytest.approx(1.0)
+    assert metrics.collect(mine, everyone)["speedup_vs_cusparse.hot"] == pytest.approx(2.0)
+
+
+def test_a_speedup_says_over_how_many_problems_it_is():
+    mine = [right("mine", 10.0), right("mine", 10.0, "m1"), failed(Status.NOT_APPLICABLE, "m2")]
+    found = metrics.collect(mine, [*mine, right("cusparse", 20.0)])
+    assert (found["problems"], found["speedup_vs_cusparse_problems"]) == (2, 1)
+    assert "speedup_vs_cusparse_best_problems" not in found
+
+
+def test_a_binary_from_the_cache_is_no_compilation_time():
+    rows = [dataclasses.replace(BLANK, compile_ms=ms) for ms in (0.0, 0.0, 30.0, None)]
+    assert metrics.collect(rows, rows)["compile_ms_median"] == 30.0
 
 
 @given(

@@ -290,3 +290,8 @@ def test_the_journal_says_who_measured_what_with_what(run, suite_dir):
     assert facts["options"]["dtype"] == "float64"
     assert facts["device"]["details"]["driver"] == "580.1"
     assert {"commit", "dirty", "command", "packages", "host", "started"} <= set(facts)
+
+
+def test_stopping_at_the_first_failure_with_workers_is_a_failure_and_no_interrupt(run):
+    result = run("wrong,good,slow", "-x", "-n2", subprocess=True)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -13,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from suite.__main__ import main
-from suite.journal import read
-from suite.mlstore import EXPERIMENT, TrackingError, open_store, tracking_uri
+from suite.journal import Journal, Record, read
+from suite.mlstore import EXPERIMENT, TrackingError, masked, open_store, tracking_uri
 from suite.provenance import Process, this_process
-from suite.tracking import Tracker, close_stale
+from suite.tracking import Tracker, close_stale, import_record
 
 pytest_plugins = ["pytester"]
 
@@ -118,6 +119,12 @@ def test_an_interrupted_campaign_is_killed_and_keeps_its_rows(run, store, author
     (parent,) = parents(store)
     assert parent.info.status == "KILLED"
     assert parent.data.metrics["unanswered"] == 4 + 2 - 1
+    children = {r.info.run_name: r for r in all_runs(store, "tags.`suite.role` = 'author'")}
+    assert {r.info.status for r in children.values()} == {"KILLED"}
+    good, slow = (children[f"spmv.{name}"].data.metrics for name in ("good", "slow"))
+    assert (good["asked"], good["unanswered"], good["correct_rate"]) == (2, 1, 1)
+    assert slow["unanswered"] == 2
+    assert not {"compile_rate", "correct_rate"} & set(slow)
     assert not all_runs(store, "attributes.status = 'RUNNING'")
 
 
@@ -208,3 +215,129 @@ def test_a_password_in_the_address_is_not_shown():
 def test_the_default_store_is_a_file_where_pytest_was_started(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     assert tracking_uri(tmp_path) == f"sqlite:///{tmp_path}/mlflow.db"
+
+
+def unfinished(store):
+    return all_runs(store, "attributes.status = 'RUNNING'")
+
+
+def imports(suite_dir):
+    (folder,) = (suite_dir.path / ".suite").iterdir()
+    return main(["import", str(folder)])
+
+
+def terminate(*_):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)
+    raise AssertionError("the signal was ignored")
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def fill(*_):
+    raise OSError("No space left on device")
+
+
+@pytest.mark.parametrize(("stop", "code"), [(interrupt, 2), (terminate, 143)])
+def test_an_interrupt_while_results_are_logged_is_a_warning_and_leaves_no_run_open(
+    run, store, suite_dir, monkeypatch, stop, code
+):
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store[0]), "log_artifacts", stop)
+        result = run("good,slow", "--suite-tracking=on")
+    assert result.ret == code
+    result.stdout.fnmatch_lines(
+        ["WARNING: logging interrupted; import with: python -m suite import *"]
+    )
+    assert {r.info.status for r in all_runs(store)} == {"KILLED"}
+    assert imports(suite_dir) == 0
+    (parent,) = parents(store)
+    assert (parent.info.status, parent.data.metrics["asked"]) == ("FINISHED", 4)
+    assert len(all_runs(store)) == 3 + 1  # nothing is left of the first attempt
+
+
+def test_a_store_that_fails_while_results_are_logged_leaves_no_run_open(
+    run, store, suite_dir, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store[0]), "log_artifacts", fill)
+        result = run("good", "--suite-tracking=on")
+        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        assert {r.info.status for r in all_runs(store)} == {"FAILED"}
+        assert imports(suite_dir) == 1
+        patch.setattr(type(store[0]), "log_artifacts", interrupt)
+        assert imports(suite_dir) == 130
+    assert {r.info.status for r in all_runs(store)} == {"KILLED"}
+    assert imports(suite_dir) == 0
+    assert [p.info.status for p in parents(store)] == ["FINISHED"]
+
+
+@pytest.mark.parametrize("method", ["create_run", "log_batch"])
+def test_an_interrupt_while_the_parent_is_made_leaves_it_killed(store, monkeypatch, method):
+    client = type(store[0])
+    before = getattr(client, method)
+    with monkeypatch.context() as patch:
+        patch.setattr(client, method, lambda *a, **k: (before(*a, **k), interrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            Tracker(os.environ["MLFLOW_TRACKING_URI"], "c", {"options": {"dtype": "float32"}})
+    assert [p.info.status for p in parents(store)] == ["KILLED"]
+
+
+def test_a_campaign_that_another_process_still_measures_is_not_imported(store, monkeypatch):
+    uri = os.environ["MLFLOW_TRACKING_URI"]
+    Tracker(uri, "c", {})
+    with monkeypatch.context() as patch:
+        patch.setattr("suite.tracking.this_process", lambda: Process("h", "1:x:2"))
+        with pytest.raises(TrackingError, match="campaign c is still running"):
+            import_record(Record("c", {}, (), (), 0, {}), uri)
+    assert len(unfinished(store)) == 1
+
+
+def test_a_new_store_that_cannot_be_initialised_leaves_no_file(tmp_path, monkeypatch):
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+
+    def full(uri, artifacts):
+        Path(uri.removeprefix("sqlite:///")).write_bytes(b"half")
+        fill()
+
+    with monkeypatch.context() as patch:
+        patch.setattr("suite.mlstore._connect", full)
+        with pytest.raises(TrackingError, match="No space left on device"):
+            open_store(uri)
+    assert [path.name for path in tmp_path.iterdir()] == ["mlflow.db.lock"]
+
+
+@pytest.mark.parametrize("uri", ["sqlite:///", "sqlite://", "sqlite:///:memory:", "sqlite:///?x=1"])
+def test_a_store_without_a_file_is_refused(uri):
+    with pytest.raises(TrackingError, match="names no file; use sqlite:///mlflow"):
+        open_store(uri)
+
+
+def test_an_address_that_is_none_is_one_line():
+    with pytest.raises(TrackingError, match=r"tracking store http://\[bad: "):
+        open_store("http://[bad")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://me:secret@host:1/x", "http://me:***@host:1/x"),
+        ("see postgresql://me:p/w@x@host/db now", "see postgresql://me:***@host/db now"),
+        ("mysql://host/db?user=me&password=secret&x=1", "mysql://host/db?user=me&password=***&x=1"),
+        ("http://host:5000/a", "http://host:5000/a"),
+        ("sqlite:////a/b.db", "sqlite:////a/b.db"),
+        ("http://[bad", "http://[bad"),
+    ],
+)
+def test_passwords_are_masked_and_nothing_else(text, shown):
+    assert masked(text) == shown
+
+
+def test_no_password_is_printed_when_a_campaign_is_imported(tmp_path, monkeypatch, capsys):
+    Journal(tmp_path, "main").facts({"campaign": "c"})
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:secret@host")
+    monkeypatch.setattr("suite.__main__.import_record", lambda record, uri: None)
+    assert main(["import", str(tmp_path)]) == 0
+    assert "http://me:***@host" in capsys.readouterr().out

@@ -7,7 +7,9 @@ so that processes may share a cache folder and an interrupted build leaves nothi
 from __future__ import annotations
 
 import hashlib
+import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +21,7 @@ from pathlib import Path
 
 from suite.evaluation import Status
 from suite.harness.device import DeviceFault
-from suite.harness.emulator.elf import undefined_thread_locals
+from suite.harness.emulator.elf import initialiser_bytes, undefined_thread_locals
 
 SHARED_BYTES = 232448  # dynamic shared memory of a block, at most; that of sm_90
 
@@ -27,12 +29,6 @@ _HERE = Path(__file__).parent
 _NATIVE = _HERE / "native"
 _CUDA = _HERE / "cuda"
 _RUNTIME_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w")
-_LINKED = (
-    "runtime.hpp",
-    "shared.cpp",
-    "stub.cpp",
-    "hooks.cpp",
-)  # what of it a program's object depends on
 _RUNTIME_UNITS = ("scheduler", "launch", "memory", "faults")
 # Programs see no compiler macros and no library; a misaligned access traps, as on the GPU.
 _PROGRAM_FLAGS = (
@@ -45,8 +41,14 @@ _PROGRAM_FLAGS = (
     "-fstack-clash-protection",  # large frames touch every page: none steps over a guard
     # Memory accesses call ``native/hooks.cpp``.
     *("-fsanitize=thread", "--param=tsan-distinguish-volatile=1"),
+    *("-fno-tree-tail-merge", "-fno-crossjumping"),  # each __activemask a place of its own
     "--param=tsan-instrument-func-entry-exit=0",
 )
+
+_UNDEFINED = re.compile(r"undefined reference to [`'](\w+)")
+# Device functions that the emulator lacks, and that a program may declare itself.
+_OF_THE_GPU = frozenset({"malloc", "free", "vprintf", "__assertfail"})
+_HOOKED = 8  # bytes of initialisers that the compiler adds for its hooks
 
 
 class EmulatorUnavailable(RuntimeError):
@@ -69,7 +71,7 @@ class Limits:
     """What one run of the compiler may take.
 
     Attributes:
-        seconds: Wall time.
+        seconds: Wall time, and processor time of each of the compiler's processes.
         memory_bytes: Address space.
     """
 
@@ -130,15 +132,24 @@ class Builder:
             kernels: Name and number of parameters of each kernel that will be launched.
 
         Raises:
+            DeviceFault: It calls a function that is nowhere defined, or has code to run when it is
+                loaded (``load_error``).
             UnsupportedProgram: The compiler refused the program, or took too long over it.
             EmulatorUnavailable: There is no compiler.
         """
         entries = "".join(f"EMU_ENTRY({name}, {count})\n" for name, count in sorted(set(kernels)))
         text = f'{source}\n#line 1 "entries"\n{entries}'
-        target = self._target("program", [text, self._cuda_text, *_PROGRAM_FLAGS], ".so")
+        ingredients = [text, self._cuda_text, self._native_text, *_PROGRAM_FLAGS]
+        target = self._target("program", ingredients, ".so")
         try:
             return self._make(target, lambda out: self._build_program(text, out))
         except _CompilerError as error:
+            missing = _UNDEFINED.search(str(error))
+            if missing and missing[1] not in _OF_THE_GPU:
+                raise DeviceFault(
+                    Status.LOAD_ERROR,
+                    f"the program calls {missing[1]}, which no device has; define it",
+                ) from error
             raise UnsupportedProgram(str(error)) from error
 
     def _build_program(self, text: str, out: str) -> None:
@@ -150,6 +161,12 @@ class Builder:
             self._compile([*flags, *header, "-x", "c++", "-c", str(unit), "-o", str(obj)])
             # Every `extern __shared__` array is the start of the block's dynamic shared memory.
             dynamic = undefined_thread_locals(obj.read_bytes())
+            if initialiser_bytes(obj.read_bytes()) > _HOOKED:
+                raise DeviceFault(
+                    Status.LOAD_ERROR,
+                    "the program has code that would run when it is loaded; a device runs kernels"
+                    " only: use constant initialisers",
+                )
             names = [f"-Wl,--defsym={name}=emu_shared_dynamic" for name in dynamic]
             start, end = self._shared_objects
             link = ["-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-Bsymbolic", *names]
@@ -191,8 +208,7 @@ class Builder:
 
     @cached_property
     def _cuda_text(self) -> str:
-        headers = [*sorted(_CUDA.glob("*.hpp")), *(_NATIVE / n for n in _LINKED)]
-        return "".join(p.read_text("utf-8") for p in headers)
+        return "".join(p.read_text("utf-8") for p in sorted(_CUDA.glob("*.hpp")))
 
     def _target(self, kind: str, ingredients: Sequence[str], ending: str) -> Path:
         digest = hashlib.blake2b(digest_size=16)
@@ -218,18 +234,24 @@ class Builder:
         except _CompilerError as error:
             raise EmulatorUnavailable(
                 f"{self.compiler} cannot build the emulator's runtime here ({error});"
-                " install g++ 9 or later with the headers of the C library"
+                " install g++ 11 or later with the headers of the C library"
             ) from error
 
     def _compile(self, arguments: Sequence[str]) -> None:
+        with tempfile.TemporaryDirectory(prefix="compiler-") as scratch:
+            self._compile_in(scratch, arguments)
+
+    def _compile_in(self, scratch: str, arguments: Sequence[str]) -> None:
         kilobytes = self.limits.memory_bytes // 1024
-        shell = f'ulimit -v {kilobytes} && ulimit -c 0 && exec "$@"'
+        # The limit on processor time ends a compiler that outlives this process.
+        seconds = math.ceil(self.limits.seconds) + 1
+        shell = f'ulimit -v {kilobytes} && ulimit -t {seconds} && ulimit -c 0 && exec "$@"'
         process = subprocess.Popen(
             ["/bin/sh", "-c", shell, "sh", self.compiler, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env={**os.environ, "LC_ALL": "C"},
+            env={**os.environ, "LC_ALL": "C", "TMPDIR": scratch},
             start_new_session=True,
         )
         try:

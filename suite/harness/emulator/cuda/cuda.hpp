@@ -49,7 +49,8 @@ constexpr size_t alignment() {
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __align__(bytes) __attribute__((aligned(bytes)))
-#define alignas(what) __attribute__((aligned(emu_core::alignment<what>())))  // also after __shared__
+#define alignas(what) \
+  __attribute__((aligned(emu_core::alignment<what>())))  // also after __shared__
 #define __launch_bounds__(...)
 #define __maxnreg__(count)
 #define __builtin_assume(condition) ((void)0)
@@ -108,9 +109,9 @@ inline void call(void (*kernel)(A...), const word* arguments) {
 }  // namespace emu_core
 
 // The entry through which the scheduler runs one thread of a kernel.
-#define EMU_ENTRY(kernel, count)                                                     \
+#define EMU_ENTRY(kernel, count)                                                          \
   static_assert(emu_core::arity(&kernel) == count, "launched with " #count " arguments"); \
-  extern "C" __attribute__((visibility("default"))) void emu_entry_##kernel(         \
+  extern "C" __attribute__((visibility("default"))) void emu_entry_##kernel(              \
       const emu_core::word* arguments) {                                                  \
     emu_core::call(&kernel, arguments);                                                   \
   }

@@ -97,7 +97,7 @@ inline unsigned long long to_ull(double v) {
 }
 }  // namespace emu_core
 
-#define EMU_TO_INTEGER(from, T)                                                               \
+#define EMU_TO_INTEGER(from, T)                                                                    \
   inline int __##from##2int_rn(T v) { return emu_core::to_int(__builtin_rint(v)); }                \
   inline int __##from##2int_rz(T v) { return emu_core::to_int(__builtin_trunc(v)); }               \
   inline int __##from##2int_rd(T v) { return emu_core::to_int(__builtin_floor(v)); }               \

@@ -41,10 +41,10 @@ inline T __ldcv(const T* from) {
   return *from;
 }
 
-#define EMU_STORE(name)                                        \
-  template <class T>                                           \
+#define EMU_STORE(name)                                             \
+  template <class T>                                                \
   inline void name(T* to, typename emu_core::Same<T>::type value) { \
-    *to = value;                                               \
+    *to = value;                                                    \
   }
 EMU_STORE(__stwb)
 EMU_STORE(__stcg)
@@ -61,20 +61,21 @@ inline void __threadfence_system() { __atomic_thread_fence(emu_core::SEQUENTIAL)
   inline T name##_block(T* at, T v) { return name(at, v); } \
   inline T name##_system(T* at, T v) { return name(at, v); }
 
-#define EMU_ATOMIC_INTEGER(T)                                                                   \
-  EMU_ATOMIC(atomicAdd, T, return __atomic_fetch_add(at, v, emu_core::SEQUENTIAL);)   \
-  EMU_ATOMIC(atomicExch, T, return __atomic_exchange_n(at, v, emu_core::SEQUENTIAL);) \
-  inline T atomicCAS(T* at, T expected, T v) {                                                  \
-    __atomic_compare_exchange_n(at, &expected, v, false, emu_core::SEQUENTIAL, emu_core::SEQUENTIAL);     \
-    return expected;                                                                            \
-  }                                                                                             \
-  inline T atomicCAS_block(T* at, T expected, T v) { return atomicCAS(at, expected, v); }       \
+#define EMU_ATOMIC_INTEGER(T)                                                             \
+  EMU_ATOMIC(atomicAdd, T, return __atomic_fetch_add(at, v, emu_core::SEQUENTIAL);)       \
+  EMU_ATOMIC(atomicExch, T, return __atomic_exchange_n(at, v, emu_core::SEQUENTIAL);)     \
+  inline T atomicCAS(T* at, T expected, T v) {                                            \
+    __atomic_compare_exchange_n(at, &expected, v, false, emu_core::SEQUENTIAL,            \
+                                emu_core::SEQUENTIAL);                                    \
+    return expected;                                                                      \
+  }                                                                                       \
+  inline T atomicCAS_block(T* at, T expected, T v) { return atomicCAS(at, expected, v); } \
   inline T atomicCAS_system(T* at, T expected, T v) { return atomicCAS(at, expected, v); }
 EMU_ATOMIC_INTEGER(int)
 EMU_ATOMIC_INTEGER(unsigned)
 EMU_ATOMIC_INTEGER(unsigned long long)
 
-#define EMU_ATOMIC_EXTREMA_BITS(T)                                                            \
+#define EMU_ATOMIC_EXTREMA_BITS(T)                                                                 \
   EMU_ATOMIC(atomicMin, T, return emu_core::update(at, [v](T old) { return v < old ? v : old; });) \
   EMU_ATOMIC(atomicMax, T, return emu_core::update(at, [v](T old) { return v > old ? v : old; });)
 EMU_ATOMIC_EXTREMA_BITS(int)
@@ -82,7 +83,7 @@ EMU_ATOMIC_EXTREMA_BITS(unsigned)
 EMU_ATOMIC_EXTREMA_BITS(long long)
 EMU_ATOMIC_EXTREMA_BITS(unsigned long long)
 
-#define EMU_ATOMIC_BITS(T)                                                                    \
+#define EMU_ATOMIC_BITS(T)                                                          \
   EMU_ATOMIC(atomicAnd, T, return __atomic_fetch_and(at, v, emu_core::SEQUENTIAL);) \
   EMU_ATOMIC(atomicOr, T, return __atomic_fetch_or(at, v, emu_core::SEQUENTIAL);)   \
   EMU_ATOMIC(atomicXor, T, return __atomic_fetch_xor(at, v, emu_core::SEQUENTIAL);)
@@ -94,8 +95,9 @@ EMU_ATOMIC(atomicSub, int, return __atomic_fetch_sub(at, v, emu_core::SEQUENTIAL
 EMU_ATOMIC(atomicSub, unsigned, return __atomic_fetch_sub(at, v, emu_core::SEQUENTIAL);)
 EMU_ATOMIC(atomicInc, unsigned,
            return emu_core::update(at, [v](unsigned old) { return old >= v ? 0u : old + 1; });)
-EMU_ATOMIC(atomicDec, unsigned,
-           return emu_core::update(at, [v](unsigned old) { return old == 0 || old > v ? v : old - 1; });)
+EMU_ATOMIC(atomicDec, unsigned, return emu_core::update(at, [v](unsigned old) {
+             return old == 0 || old > v ? v : old - 1;
+           });)
 EMU_ATOMIC(atomicAdd, float, return emu_core::update(at, [v](float old) { return old + v; });)
 EMU_ATOMIC(atomicAdd, double, return emu_core::update(at, [v](double old) { return old + v; });)
 EMU_ATOMIC(atomicExch, float, return emu_core::update(at, [v](float) { return v; });)

@@ -10,7 +10,9 @@ inline int __syncthreads_and(int predicate) {
   const emu_core::word counts = emu_barrier(predicate != 0);
   return (unsigned)counts == (unsigned)(counts >> 32);
 }
-inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) { emu_collective(emu_core::SYNCWARP, mask, 0, 0); }
+inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) {
+  emu_collective(emu_core::SYNCWARP, mask, 0, 0);
+}
 inline unsigned __activemask() __attribute__((always_inline));  // each call a place of its own
 inline unsigned __activemask() { return emu_activemask(); }
 
@@ -90,13 +92,14 @@ inline unsigned __match_any_sync(unsigned mask, T value) {
 }
 template <class T>
 inline unsigned __match_all_sync(unsigned mask, T value, int* all) {
-  const auto same = (unsigned)emu_collective(emu_core::MATCH_ALL, mask, emu_core::to_word(value), 0);
+  const auto same =
+      (unsigned)emu_collective(emu_core::MATCH_ALL, mask, emu_core::to_word(value), 0);
   *all = same != 0;
   return same;
 }
 
-#define EMU_REDUCE(name, T, reduction)                                            \
-  inline T name(unsigned mask, T value) {                                         \
+#define EMU_REDUCE(name, T, reduction)                                                      \
+  inline T name(unsigned mask, T value) {                                                   \
     return (T)emu_collective(emu_core::REDUCE, mask, (unsigned)value, emu_core::reduction); \
   }
 EMU_REDUCE(__reduce_add_sync, int, ADD)

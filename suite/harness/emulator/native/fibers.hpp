@@ -57,7 +57,7 @@ constexpr unsigned MAX_THREADS = 1024;
 // when a slot is first taken.
 class Stacks {
  public:
-  static constexpr size_t LOCAL = 512 << 10;  // of a thread, as on the GPU
+  static constexpr size_t LOCAL = 512 << 10;            // of a thread, as on the GPU
   static constexpr size_t USABLE = LOCAL + (16 << 10);  // and the scheduler's own
 
   bool ready() const { return base_ != nullptr; }

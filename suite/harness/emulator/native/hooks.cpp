@@ -1,5 +1,5 @@
-// What the compiler calls around a program's memory accesses: its interface for a race detector, put
-// to another use here. Linked into every program.
+// What the compiler calls around a program's memory accesses: its interface for a race detector,
+// put to another use here. Linked into every program.
 //
 // In a launch that looks for races, the other threads of the block go first before a plain store: a
 // sum without an atomic loses updates, as it does on a GPU, where lanes go in step. By an atomic

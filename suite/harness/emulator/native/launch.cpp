@@ -3,8 +3,8 @@
 //
 // The host threads live as long as the launch, so that a process may fork between launches; their
 // stacks and state stay. A program that waits for blocks with a lower index, or that numbers its
-// blocks by an atomic counter, makes progress: GPUs start blocks in ascending order, so in a backward
-// launch a block that polls for long is helped by one more host thread, which ascends.
+// blocks by an atomic counter, makes progress: GPUs start blocks in ascending order, so in a
+// backward launch a block that polls for long is helped by one more host thread, which ascends.
 #include <pthread.h>
 
 #include <new>
@@ -118,7 +118,9 @@ extern "C" __attribute__((visibility("default"))) int emu_launch(const Launch* l
   unsigned workers = launch->workers < MAX_WORKERS ? launch->workers : MAX_WORKERS;
   if (workers > blocks) workers = static_cast<unsigned>(blocks);
   const auto share = blocks / (workers * 8ull);
-  Run run{launch, share < 1 ? 1 : share > 64 ? 64 : share, 0, blocks};
+  // Backward, a block that was taken and not begun would be out of the helper's reach.
+  const bool single = share < 1 || launch->backward != 0;
+  Run run{launch, single ? 1 : share > 64 ? 64 : share, 0, blocks};
 
   Task tasks[MAX_WORKERS];
   pthread_t threads[MAX_WORKERS];

@@ -51,7 +51,8 @@ extern "C" {
 // Blocks until every live lane of `mask` has called with the same family and mask.
 // SHUFFLE: the value of lane `source`. VOTE: lanes with a nonzero value, and in the upper half the
 // lanes that took part. MATCH_*: a lane mask. REDUCE: the combination of the values.
-emu_core::word emu_collective(unsigned family, unsigned mask, emu_core::word value, unsigned source);
+emu_core::word emu_collective(unsigned family, unsigned mask, emu_core::word value,
+                              unsigned source);
 // Blocks until every live thread of the block has called; threads with a nonzero predicate, and in
 // the upper half the threads that took part.
 emu_core::word emu_barrier(unsigned predicate);
@@ -59,7 +60,7 @@ emu_core::word emu_barrier(unsigned predicate);
 unsigned emu_activemask();
 void emu_yield();
 void emu_race(const void* at);  // before a plain store to `at`
-emu_core::word emu_clock();  // nanoseconds
+emu_core::word emu_clock();     // nanoseconds
 [[noreturn]] void emu_trap(const char* what);
 }
 #pragma GCC visibility pop

@@ -1,0 +1,271 @@
+"""Each defence of the judge, alone, catches what it is for: NumPy arrays are device and program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from suite.evaluation import Status, Timing
+from suite.harness.device import Check, DeviceFault, Measured
+from suite.harness.judge import EXACT, FRESH_RATIO, FRESH_US, OWN, Stage, Verdict, judge, plausible
+from suite.harness.timing import Precision
+
+VALUES = {OWN: np.array([2.0, -3.0, 5.0]), EXACT: np.array([1.0, -1.0, 1.0])}  # diagonals
+DENSE = {OWN: np.array([0.5, 0.25, 1.0]), EXACT: np.array([-1.0, 3.0, 5.0])}
+TIMED_RUNS = 3
+
+Program = Callable[[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
+
+
+class Lab:
+    """A diagonal problem, its device and its executable, where everything happens at once.
+
+    A program is a function of (run number, values, x, y, scratch). Runs: 1 on the exact set, 2 on
+    the own, 3 to 5 timed on shaken inputs, 6 on the exact set again.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.runs, self.log = program, 0, list[str]()
+        self.values, self.x, self.y, self.scratch = (np.zeros(3) for _ in range(4))
+        self.kept = np.zeros(3)  # what use or shake put into x
+        self.number, self.shaken, self.syncs = -1, 0, 0
+        self.ratios: list[float] = []
+        self.outside: list[str] = []
+        self.times: Measured | float = 1.0
+
+    # The executable
+
+    def run(self) -> None:
+        self.runs += 1
+        self.program(self.runs, self.values, self.x, self.y, self.scratch)
+
+    def refresh(self) -> None:
+        self.log.append("refresh")
+
+    def collect(self) -> None:
+        self.log.append("collect")
+
+    # The device
+
+    def sync(self) -> None:
+        self.syncs += 1
+
+    def fill(self, buffer: np.ndarray, byte: int) -> None:
+        buffer.view(np.uint8)[:] = byte
+
+    def measure(
+        self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
+    ) -> Measured | float:
+        for _ in range(TIMED_RUNS):
+            spoil()
+            run()
+        return self.times
+
+    # The stage
+
+    def use(self, number: int) -> None:
+        self.values[:], self.kept, self.number = VALUES[number], DENSE[number], number
+        self.x[:] = self.kept
+
+    def shake(self) -> None:
+        self.shaken += 1
+        self.kept, self.number = np.random.default_rng(self.shaken).random(3) + 1, OWN
+        self.x[:] = self.kept
+
+    def settle(self) -> None:
+        self.x[:] = self.kept
+
+    def changed(self) -> list[str]:
+        right = {"vals": VALUES[self.number], "x": self.kept}
+        held = {"vals": self.values, "x": self.x}
+        return [name for name in right if not np.array_equal(held[name], right[name])]
+
+    def check(self) -> Check:
+        error = np.abs(self.y - VALUES[self.number] * self.x)
+        wrong = ~(error <= 1e-12)
+        ratio = self.ratios.pop(0) if self.ratios else float(np.nan_to_num(error.max()))
+        return Check(ratio, int(wrong.sum()), int(np.isnan(self.y).sum()), int(wrong.argmax()))
+
+    def judge(self, precision: Precision | None = Precision()) -> Verdict:  # noqa: B008
+        stage = Stage(
+            use=self.use,
+            shake=self.shake,
+            settle=self.settle,
+            check=self.check,
+            changed=self.changed,
+            outside=lambda: self.outside,
+            output=self.y,
+            scratch=(self.scratch,),
+        )
+        return judge(self, stage, self, precision)
+
+
+def right(run, values, x, y, scratch):
+    y[:] = values * x
+
+
+def nothing(run, values, x, y, scratch): ...
+
+
+def zero(run, values, x, y, scratch):
+    y[:] = 0
+
+
+def right_but_spoils_x(run, values, x, y, scratch):
+    y[:] = values * x
+    x[1] = 0
+
+
+def zero_with_x(run, values, x, y, scratch):
+    x[:] = y[:] = 0
+
+
+def after(first: int, cheat: Program) -> Program:
+    """Right before run number ``first``, the cheat from then on."""
+    return lambda run, *arrays: (right if run < first else cheat)(run, *arrays)
+
+
+def only(number: int, cheat: Program) -> Program:
+    return lambda run, *arrays: (cheat if run == number else right)(run, *arrays)
+
+
+def test_a_right_program_is_compared_four_times_and_timed() -> None:
+    found = Lab(right).judge()
+    assert (found.status, found.checks, found.emulated_us) == (Status.OK, 4, 1.0)
+
+
+def test_without_timing_two_comparisons_are_made() -> None:
+    found = Lab(right).judge(None)
+    assert (found.status, found.checks, found.emulated_us) == (Status.OK, 2, None)
+
+
+@pytest.mark.parametrize(
+    ("program", "checks", "says"),
+    [
+        (nothing, 1, "on input set 2, first in row 0; 3 not a number"),
+        (zero, 1, "on input set 2"),
+        (after(2, nothing), 2, "on input set 1, first in row 0; 3 not a number"),
+        (after(2, zero), 2, "on input set 1"),
+        (only(5, nothing), 3, "after the timed runs, first in row 0; 3 not a number"),
+        (only(5, zero), 3, "after the timed runs"),
+        (only(5, zero_with_x), 3, "after the timed runs"),
+        (after(6, nothing), 4, "on input set 2"),
+        (only(1, right_but_spoils_x), 0, "overwrote its input x"),
+        (only(2, right_but_spoils_x), 1, "overwrote its input x"),
+        (only(6, right_but_spoils_x), 3, "overwrote its input x"),
+    ],
+)
+def test_a_cheat_is_caught_by_the_first_defence_that_can(
+    program: Program, checks: int, says: str
+) -> None:
+    found = Lab(program).judge()
+    assert found.status is Status.WRONG_RESULT
+    assert says in found.error
+    assert found.checks == checks
+    assert found.emulated_us is None
+    assert found.spoiled == ("overwrote" in says)
+
+
+def test_inputs_are_looked_at_before_an_answer_made_with_them_is_believed() -> None:
+    assert "overwrote its input x" in Lab(zero_with_x).judge().error
+
+
+def test_an_answer_kept_for_the_values_and_not_for_x_is_wrong_after_the_timed_runs() -> None:
+    kept: dict[bytes, np.ndarray] = {}
+
+    def remember(run, values, x, y, scratch):
+        y[:] = kept.setdefault(values.tobytes(), values * x)
+
+    assert "after the timed runs" in Lab(remember).judge().error
+
+
+def test_between_timed_runs_the_output_and_x_change() -> None:
+    seen = []
+
+    def look(run, values, x, y, scratch):
+        seen.append((bool(np.isnan(y).all()), tuple(x)))
+        y[:] = values * x
+
+    Lab(look).judge()
+    assert all(poisoned for poisoned, _ in seen)
+    assert len({x for _, x in seen}) == len(seen) - 1  # the exact set comes twice
+
+
+def test_scratch_is_poisoned_before_every_run_that_is_checked() -> None:
+    seen = []
+
+    def look(run, values, x, y, scratch):
+        seen.append(bool(np.isnan(scratch).all()))
+        y[:], scratch[:] = values * x, 1.0
+
+    Lab(look).judge()
+    assert seen == [True] * 6
+
+
+def test_copies_are_refreshed_before_every_run_and_results_collected_after() -> None:
+    class Copying(Lab):
+        def refresh(self) -> None:
+            self.mine = (self.values.copy(), self.x.copy())
+
+        def run(self) -> None:
+            self.result = self.mine[0] * self.mine[1]
+
+        def collect(self) -> None:
+            self.y[:] = self.result
+
+    assert Copying(right).judge().status is Status.OK
+
+
+def test_every_comparison_waits_for_the_device() -> None:
+    lab = Lab(right)
+    assert lab.syncs == 0
+    assert lab.judge().checks == lab.syncs == 4
+
+
+def test_the_largest_error_of_all_comparisons_is_reported() -> None:
+    lab = Lab(right)
+    lab.ratios = [0.1, 0.7, 0.2, 0.3]
+    assert lab.judge().error_ratio == 0.7
+
+
+def test_a_write_into_the_suites_own_arrays_is_a_memory_fault_that_names_them() -> None:
+    lab = Lab(right)
+    lab.outside = ["row pointers"]
+    with pytest.raises(DeviceFault, match=r"outside its buffers.*row pointers") as caught:
+        lab.judge()
+    assert caught.value.status is Status.MEMORY_FAULT
+
+
+def timing(us: float) -> Timing:
+    return Timing(us, us, us, (us,), 1, True)
+
+
+def measured(hot_us: float, fresh_us: float) -> Measured:
+    return Measured(timing(hot_us), timing(3 * hot_us), fresh_us)
+
+
+def test_measured_times_are_the_verdicts_own() -> None:
+    lab = Lab(right)
+    lab.times = measured(10.0, 12.0)
+    found = lab.judge()
+    assert (found.status, found.emulated_us) == (Status.OK, None)
+    assert (found.hot.median_us, found.cold.median_us, found.fresh_us) == (10.0, 30.0, 12.0)
+
+
+def test_a_hot_run_much_faster_than_one_into_a_spoilt_output_is_impossible() -> None:
+    lab = Lab(right)
+    lab.times = measured(10.0, 100.0)
+    found = lab.judge()
+    assert (found.status, found.checks) == (Status.IMPOSSIBLE_TIME, 4)
+    assert "10.00 us back to back, but 100.00 us" in found.error
+    assert (found.hot, found.cold, found.fresh_us) == (None, None, None)
+
+
+@pytest.mark.parametrize("hot_us", [0.5, 10.0, 1000.0])
+def test_a_run_into_a_spoilt_output_may_take_so_much_longer_and_no_more(hot_us: float) -> None:
+    most = FRESH_RATIO * hot_us + FRESH_US
+    assert (FRESH_RATIO, FRESH_US) == (2.5, 4.0)
+    assert plausible(measured(hot_us, 0.999 * most))
+    assert not plausible(measured(hot_us, 1.001 * most))
