@@ -87,7 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="auto", choices=("auto", "cuda", "emulator"))
     parser.add_argument(
-        "--matrix", default="uniform-4k-16", help="any name that --suite-matrices takes"
+        "--matrix", default="uniform-16-4k", help="any name that --suite-matrices takes"
     )
     parser.add_argument("--programs", type=int, default=1000, help="programs to compile")
     parser.add_argument("--repeats", type=int, default=5, help="evaluations of each baseline")
