@@ -32,7 +32,7 @@ from suite.harness.resident import Prepared, ProblemRef
 from suite.harness.timing import Precision
 from suite.harness.worker import Worker, WorkerDied, WorkerTimeout
 from suite.matrices.base import Matrix, MatrixError
-from suite.problem import DType, Op, Problem
+from suite.problem import DType, Problem
 from suite.program import Answer, KernelProgram, LibraryCall
 
 
@@ -145,13 +145,12 @@ class Evaluator:
         """Compiles programs in parallel; evaluating them then finds binary or refusal."""
         with ThreadPoolExecutor(len(self._compilers)) as threads:
             free = list(self._compilers)
+            target, limit = Target(self.facts.arch, dtype), self.settings.compile_s
 
             def one(program: KernelProgram) -> None:
                 worker = free.pop()
                 try:
-                    declaration = parse(program.text)
-                    check_names(declaration, Op(declaration.op), dtype)
-                    self._compile(declaration, dtype, worker)
+                    worker.call("compile_ahead", program.text, target, timeout=limit)
                 except Exception:  # whoever evaluates the program is told
                     pass
                 finally:

@@ -5,19 +5,49 @@ from __future__ import annotations
 from pathlib import Path
 
 from suite.harness.bench import Bench
-from suite.harness.compile import Cache
+from suite.harness.bind import check_names
+from suite.harness.compile import Cache, CompileError, Target, source_of
+from suite.harness.device import Compiled
 from suite.harness.judge import Verdict
+from suite.harness.parse import parse
+from suite.harness.plan import ProgramError
 from suite.harness.processes import limit_memory
 from suite.harness.resident import Posed
 from suite.harness.timing import Precision
+from suite.problem import Op
 
 COMPILER_BYTES = 4 << 30  # address space; an ordinary program takes under 1 GB
 
 
-def compiler(cache: Path) -> Cache:
-    """Compiles programs, keeping them in ``cache``, within ``COMPILER_BYTES`` of memory."""
+class Compiler:
+    """Compiles programs, keeping what comes of it in a cache."""
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = Cache(cache)
+
+    def compile(self, source: str, target: Target) -> Compiled:
+        """See ``Cache.compile``."""
+        return self._cache.compile(source, target)
+
+    def compile_ahead(self, text: str, target: Target) -> None:
+        """Compiles a program's text, so that the cache knows binary or refusal.
+
+        Everything is done here, reading the text included, so that whoever asks many compilers is
+        not what they wait for.
+        """
+        try:
+            declaration = parse(text)
+            check_names(declaration, Op(declaration.op), target.dtype)
+            source = source_of(declaration.code, declaration.constants, target.dtype)
+            self._cache.compile(source, target)
+        except (ProgramError, CompileError):
+            pass  # whoever evaluates the program is told
+
+
+def compiler(cache: Path) -> Compiler:
+    """A compiler within ``COMPILER_BYTES`` of memory."""
     limit_memory(COMPILER_BYTES)
-    return Cache(cache)
+    return Compiler(cache)
 
 
 def cuda(cache: Path, ordinal: int) -> Bench:

@@ -96,10 +96,10 @@ def test_every_format_has_a_reader_to_be_checked_against() -> None:
 
 
 def test_padding_repeats_the_last_column_of_its_row() -> None:
-    csr = canonical(sparse.csr_array([[5, 5, 7, 0], [0, 1, 1, 0], [0, 0, 0, 0]]), "three rows")
-    layout = make("ell", {}).convert(csr)
-    columns = layout.index["col_idx"].reshape(3, 32)[:, :3]
-    assert columns.tolist() == [[0, 1, 0], [1, 2, 0], [2, 2, 0]]
+    rows = [[5, 5, 7, 9], [2, 1, 3, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
+    layout = make("ell", {}).convert(canonical(sparse.csr_array(rows), "four rows"))
+    columns = layout.index["col_idx"].reshape(4, 32)[:, :4]
+    assert columns.tolist() == [[0, 0, 1, 0], [1, 1, 2, 0], [2, 2, 2, 0], [3, 2, 2, 0]]
 
 
 def test_sell_puts_the_longest_rows_of_a_window_first_and_keeps_the_order_of_equals() -> None:

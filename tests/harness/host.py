@@ -64,6 +64,7 @@ class HostDevice:
         loaded: Programs that were not closed.
         spoils: The buffer that programs change a bit of.
         checks_wrongly: Whether its check finds everything right.
+        refuses: Whether it loads no program.
     """
 
     facts = DeviceFacts("host", "host", "sm_90", 4, 1 << 20, 1 << 16, 0)

@@ -15,6 +15,7 @@ from suite.harness.timing import Precision
 VALUES = {OWN: np.array([2.0, -3.0, 5.0]), EXACT: np.array([1.0, -1.0, 1.0])}  # diagonals
 DENSE = {OWN: np.array([0.5, 0.25, 1.0]), EXACT: np.array([-1.0, 3.0, 5.0])}
 TIMED_RUNS = 3
+PRECISION = Precision()
 
 Program = Callable[[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
 
@@ -27,7 +28,7 @@ class Lab:
     """
 
     def __init__(self, program: Program) -> None:
-        self.program, self.runs, self.log = program, 0, list[str]()
+        self.program, self.runs = program, 0
         self.values, self.x, self.y, self.scratch = (np.zeros(3) for _ in range(4))
         self.kept = np.zeros(3)  # what use or shake put into x
         self.number, self.shaken, self.syncs = -1, 0, 0
@@ -41,11 +42,9 @@ class Lab:
         self.runs += 1
         self.program(self.runs, self.values, self.x, self.y, self.scratch)
 
-    def refresh(self) -> None:
-        self.log.append("refresh")
+    def refresh(self) -> None: ...
 
-    def collect(self) -> None:
-        self.log.append("collect")
+    def collect(self) -> None: ...
 
     # The device
 
@@ -88,7 +87,7 @@ class Lab:
         ratio = self.ratios.pop(0) if self.ratios else float(np.nan_to_num(error.max()))
         return Check(ratio, int(wrong.sum()), int(np.isnan(self.y).sum()), int(wrong.argmax()))
 
-    def judge(self, precision: Precision | None = Precision()) -> Verdict:  # noqa: B008
+    def judge(self, precision: Precision | None = PRECISION) -> Verdict:
         stage = Stage(
             use=self.use,
             shake=self.shake,

@@ -88,9 +88,9 @@ class Clock:
                     enqueue()
 
             with self._graph(repeated) as graph:
-                if launches > 1:  # else the program is slow, and one run says enough
+                if launches > 1:  # else the program is slow, and two runs say enough
                     self._replay(graph)
-                repeats = 3 if launches > 1 else 1
+                repeats = 3 if launches > 1 else 2
                 return min(self._between(begin, end, graph) for _ in range(repeats))
 
         def both() -> None:
