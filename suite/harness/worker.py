@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,14 @@ class Worker:
     Args:
         service: The factory, for example ``suite.harness.services:cuda``.
         arguments: Its keyword arguments; must pickle.
+        environment: Variables that its process gets beside the few that are passed on.
     """
 
-    def __init__(self, service: str, arguments: dict[str, Any]) -> None:
+    def __init__(
+        self, service: str, arguments: dict[str, Any], environment: Mapping[str, str] | None = None
+    ) -> None:
         self._service, self._arguments = service, arguments
+        self._environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._lock = threading.Lock()
@@ -101,7 +106,7 @@ class Worker:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             start_new_session=True,  # a Ctrl-C is the parent's to handle
-            env=_environment(),
+            env=_environment() | self._environment,
         )
         theirs.close()
         self._connection = Connection(ours.detach())
