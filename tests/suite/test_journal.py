@@ -5,12 +5,15 @@ import json
 import math
 
 import pytest
+from scipy import sparse
 
 from suite.author import Kind
-from suite.evaluation import Status
+from suite.evaluation import Evaluation, Resources, Status, Timing
 from suite.journal import Journal, JournalError, read
-from suite.problem import DType, Op
-from suite.record import Ask, RecordError, Row, complete, missing
+from suite.matrices.base import Matrix, canonical
+from suite.problem import DType, Op, Problem
+from suite.program import KernelProgram
+from suite.record import LOG_LIMIT, Ask, RecordError, Row, complete, judged, missing
 
 ASK = Ask("t[a]", Op.SPMM, 32, DType.FLOAT64, "band-5", "band", "good", Kind.BASELINE)
 MODEL = dataclasses.replace(ASK, author="model", kind=Kind.MODEL, samples=3)
@@ -182,3 +185,66 @@ def test_what_was_made_up_says_so():
     (made_up,) = complete("c", [ASK], [], "the worker died")
     assert made_up.unanswered
     assert not missing("c", ASK, 0, "the evaluator failed").unanswered
+
+
+def test_a_verdict_is_put_into_its_own_fields():
+    matrix = Matrix("m", "f", canonical(sparse.csr_array([[1.0, 0, 2], [0, 3, 0]]), "m"), "here")
+    problem = Problem(Op.SPMM, matrix, 4, DType.FLOAT64)
+    verdict = Evaluation(
+        Status.OK,
+        log="x" * (LOG_LIMIT + 1),
+        device="GPU",
+        resources=Resources(1, 2, 3, 4),
+        error_ratio=0.5,
+        checks=4,
+        hot=Timing(11.0, 10.0, 12.0, (10.0, 11.0, 12.0), 13, True),
+        cold=Timing(21.0, 20.0, 22.0, (21.0,), 1, False),
+        format_bytes=100,
+        conversion_ms=31.0,
+        compile_ms=32.0,
+        wall_ms=33.0,
+        detail="d",
+    )
+    got = judged(row(), problem, KernelProgram("a", "text"), verdict).to_dict()
+    want = {
+        "rows": 2, "cols": 3, "nnz": 3, "matrix_source": "here", "device": "GPU", "detail": "d",
+        "registers": 1, "spill_bytes": 2, "shared_bytes": 3, "stack_bytes": 4,
+        "hot_us": 11.0, "hot_low_us": 10.0, "hot_high_us": 12.0, "hot_launches": 13,
+        "hot_settled": True, "cold_us": 21.0, "cold_low_us": 20.0, "cold_high_us": 22.0,
+        "cold_launches": 1, "cold_settled": False, "conversion_ms": 31.0, "compile_ms": 32.0,
+        "wall_ms": 33.0, "error_ratio": 0.5, "checks": 4, "flops": 2 * 3 * 4,
+        "bytes_moved": 100 + (2 + 3) * 4 * 8, "log": "x" * LOG_LIMIT,
+    }  # fmt: skip
+    assert {name: got[name] for name in want} == want
+    assert (got["hot_samples_us"], got["cold_samples_us"]) == ((10.0, 11.0, 12.0), (21.0,))
+
+
+def test_a_baseline_owes_one_answer_however_many_are_asked():
+    assert len(complete("c", [dataclasses.replace(ASK, samples=8)], [], "lost")) == 1
+
+
+def test_a_row_whose_ask_was_lost_is_kept():
+    assert complete("c", [], [ok()], "lost") == [ok()]
+
+
+def test_a_broken_line_that_was_finished_is_named_even_at_the_end(folder):
+    (folder / "rows-main.jsonl").write_text(json.dumps(row().to_dict()) + "\n{broken\n")
+    with pytest.raises(JournalError, match=r"rows-main\.jsonl:2: "):
+        read(folder)
+
+
+def test_a_write_that_takes_a_part_is_continued(folder):
+    class Slow:
+        written = b""
+
+        def write(self, data):
+            self.written += bytes(data[:3])
+            return min(3, len(data))
+
+    journal, slow = Journal(folder, "main"), Slow()
+    journal._files["rows"] = slow
+    journal.add(ok())
+    assert json.loads(slow.written) == ok().to_dict() | {
+        "hot_samples_us": [],
+        "cold_samples_us": [],
+    }

@@ -182,3 +182,44 @@ def test_no_metric_is_ever_infinite_or_nan(cases):
     ]
     everyone = [*rows, *(right("cusparse", 1e-6, row.matrix) for row in rows)]
     assert all(math.isfinite(value) for value in metrics.collect(rows, everyone).values())
+
+
+def test_a_failure_is_not_fast_and_as_fast_as_the_reference_is():
+    rows = [right("mine", 20.0), right("mine", 40.0, "m1"), failed(Status.TIMEOUT, "m2")]
+    times = dict.fromkeys(("spmv/m0/f32", "spmv/m1/f32", "spmv/m2/f32"), 20.0)
+    reference = metrics.Reference("cusparse", times)
+    assert metrics.fast_1(rows, reference, "hot") == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "ratio"),
+    [
+        (Kind.BASELINE, 1.0, [2.0]),
+        (Kind.FILE, 1.0, [2.0]),
+        (Kind.LIBRARY, 1.0, [2.0]),
+        (Kind.MODEL, 0.5, [2.0, 0.1]),
+    ],
+)
+def test_not_applicable_is_a_failure_of_a_model_alone(kind, rate, ratio):
+    rows = [right("mine", 10.0, kind=kind), failed(Status.NOT_APPLICABLE, "m1", kind)]
+    times = {"spmv/m0/f32": 20.0, "spmv/m1/f32": 20.0}
+    reference = metrics.Reference("cusparse", times)
+    assert metrics.correct_rate(rows) == rate
+    assert metrics.ratios(rows, reference, "hot") == ratio
+
+
+def test_the_best_of_the_baselines_is_chosen_by_its_hot_time():
+    slow_cold = dataclasses.replace(right("a", 4.0), cold_us=100.0)
+    (best,) = metrics.best_of([right("b", 5.0), slow_cold], "best")
+    assert (best.hot_us, best.cold_us) == (4.0, 100.0)
+
+
+def test_bandwidth_over_problems_is_a_geometric_mean():
+    rows = [right("mine", 1.0), right("mine", 4.0, "m1")]  # 4 and 1 GB/s
+    assert metrics.collect(rows, rows)["bandwidth_gbps.hot"] == pytest.approx(2.0)
+
+
+def test_the_reference_is_the_best_of_its_times():
+    rows = [right("cusparse", 3.0), right("cusparse", 2.0)]
+    found = metrics.reference_times(rows, "cusparse", "hot")
+    assert found.times == {"spmv/m0/f32": 2.0}
