@@ -202,3 +202,17 @@ def test_a_child_process_may_launch_after_its_parent_did(lab: Lab) -> None:
 def test_a_buffer_of_another_device_is_refused(device: EmulatorDevice) -> None:
     with pytest.raises(TypeError, match="was given a ndarray, not its own buffer"):
         device.free(floats(3))
+
+
+def test_devices_with_caches_of_their_own_work_side_by_side(
+    device: EmulatorDevice, tmp_path: Path
+) -> None:
+    code = kernel("int* out", "out[threadIdx.x] = __shfl_sync(~0u, (int)threadIdx.x, 3);")
+    plan = Plan("y", False, (), (Launch("k", (1, 1, 1), (32, 1, 1), 0, (BufferArg("out"),)),), ())
+    for one in (device, EmulatorDevice(tmp_path), device):
+        out = one.upload(ints(32))
+        loaded = one.load(compiled(code), plan, {"out": out})
+        loaded.run()
+        assert one.download(out, np.dtype(np.int32)).tolist() == [3] * 32
+        loaded.close()
+        one.free(out)

@@ -128,7 +128,7 @@ class EmulatorDevice:
             EmulatorUnavailable: This host has no C++ compiler.
         """
         self._builder = builder or Builder(cache)
-        self._runtime = Runtime(self._builder.runtime)
+        self._runtime = Runtime.load(self._builder.runtime)
         self._workers = workers or len(os.sched_getaffinity(0))
         self.facts = DeviceFacts(
             kind="emulator",

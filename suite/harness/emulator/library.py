@@ -53,9 +53,21 @@ class Runtime:
     """
 
     latest: ClassVar[Runtime | None] = None
+    _loaded: ClassVar[dict[str, Runtime]] = {}
+
+    @classmethod
+    def load(cls, path: Path) -> Runtime:
+        """The runtime at ``path``, or an equal one that this process has already.
+
+        Its name holds its digest. Two copies in one process would be confused: the loader gives
+        every program the first one of that name.
+        """
+        if path.name not in cls._loaded:
+            cls._loaded[path.name] = cls(path)
+        return cls._loaded[path.name]
 
     def __init__(self, path: Path) -> None:
-        """Loads the runtime from ``path``."""
+        """Loads the runtime from ``path``; use ``load``."""
         native = ctypes.CDLL(str(path))
         Runtime.latest = self
         self._allocate = native.emu_allocate
