@@ -62,6 +62,7 @@ def sampled(
         entries: Least and most entries wanted, at least 100.
         seed: Another one gives other matrices of the same split.
     """
+    split = Split(split)
     taken = set()
     for turn in itertools.count():
         own_seed = (seed << 32) + turn

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import tracemalloc
 
 import numpy as np
@@ -13,6 +15,7 @@ from scipy import sparse
 from suite.formats import formats, make
 from suite.formats.base import PADDING, Format, NotApplicableError, refuse_blow_up
 from suite.matrices.base import INT32_MAX, canonical
+from suite.matrices.splits import Split, sampled
 from tests.formats.reading import READERS, slots
 
 CHOICES: dict[str, list[dict[str, int]]] = {
@@ -191,3 +194,17 @@ def test_a_wrong_format_line_is_refused_with_what_would_be_right(
 ) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         make(name, parameters)
+
+
+FAMILIES = sorted({spec.family for spec in itertools.islice(sampled(Split.TRAIN), 60)})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_every_format_holds_matrices_of_every_family(family: str, seed: int) -> None:
+    specs = sampled(Split.TRAIN, entries=(100, 1500), seed=seed)
+    csr = next(spec for spec in specs if spec.family == family).build().csr
+    for form in EVERY_FORMAT:
+        with contextlib.suppress(NotApplicableError):
+            check(form, csr)

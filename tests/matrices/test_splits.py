@@ -117,3 +117,9 @@ def test_overlap_in_structure_is_found_whatever_the_values():
 def test_keys_tell_families_and_parameters_apart():
     specs = (*named.smoke(), *named.paper())
     assert len({structure_key(spec) for spec in specs}) == len(specs)
+
+
+def test_a_split_may_be_named_by_its_word():
+    assert next(splits.sampled("train")).name == next(splits.sampled(Split.TRAIN)).name
+    with pytest.raises(ValueError, match="nowhere"):
+        next(splits.sampled("nowhere"))
