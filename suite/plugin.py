@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,13 +18,13 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from suite import hooks, replay, summary
 from suite.author import Author
-from suite.campaign import Evaluates, Pair, ask, outcome, pairs
+from suite.campaign import Evaluates, outcome, pairs
 from suite.config import ConfigError, DeviceKind, Requested, resolve
 from suite.extra import replay_of
+from suite.items import ASK, PLACE, parameter, place, prepare
 from suite.journal import JournalError
 from suite.problem import Op
 from suite.progress import Measured, ProgressLines
-from suite.record import Ask
 from suite.replay import DeviceTimer
 from suite.session import Session, new_name, sigterm_interrupts
 from suite.sources import sources
@@ -48,11 +47,9 @@ _OPTIONS = {
 _SESSION = pytest.StashKey[Session]()
 _MISTAKES = pytest.StashKey[str]()
 _TIMER = pytest.StashKey[DeviceTimer]()
-_ASK = pytest.StashKey[Ask]()
 _SIGNALS = pytest.StashKey[list[int]]()
 _CONCLUDED = pytest.StashKey[bool]()
 _LAST = pytest.StashKey[bool]()
-_PLACE = pytest.StashKey[tuple[int, int, int]]()
 _MEASURED = pytest.StashKey[Measured]()
 
 
@@ -118,7 +115,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.config.stash[_MISTAKES] = str(error)
         chosen = []
     names = ["matrix", "author"] if op is Op.SPMV else ["matrix", "columns", "author"]
-    values = [[_parameter(pair, name) for name in names] for pair in chosen]
+    values = [[parameter(pair, name) for name in names] for pair in chosen]
     metafunc.parametrize(names, values, ids=[pair.id for pair in chosen])
 
 
@@ -129,7 +126,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(*config.stash[_MISTAKES].splitlines())
     marked = [item for item in items if item.get_closest_marker("suite")]
     session = _session(config) if marked else None
-    places = {item: place for item in marked if session and (place := _prepare(item, session))}
+    places = {item: position for item in marked if session and (position := prepare(item, session))}
     for item in places:
         item.add_marker(pytest.mark.benchmark(timer=config.stash.setdefault(_TIMER, DeviceTimer())))
     # What is marked and has no place is pytest's stand-in for an operation that nobody is asked
@@ -152,14 +149,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """Opens the device before the first item."""
-    items = [item for item in session.items if _ASK in item.stash]
-    _place(items)
+    items = [item for item in session.items if ASK in item.stash]
+    place(items)
     idle = session.config.option.collectonly or replay.skips_benchmarks(session.config)
     broken = session.testsfailed and not session.config.option.continue_on_collection_errors
     if items and not idle and not broken:
         ours = session.config.stash[_SESSION]
         try:
-            _or_usage_error(lambda: ours.measure([item.stash[_ASK] for item in items]))
+            _or_usage_error(lambda: ours.measure([item.stash[ASK] for item in items]))
             _keep_record(session.config)
         except pytest.UsageError:
             ours.abandon()
@@ -172,9 +169,9 @@ def pytest_runtest_protocol(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, object, object]:
     """Notices the last item of a matrix."""
-    if _ASK in item.stash:
-        following = nextitem.stash.get(_ASK, None) if nextitem is not None else None
-        item.stash[_LAST] = following is None or following.matrix != item.stash[_ASK].matrix
+    if ASK in item.stash:
+        following = nextitem.stash.get(ASK, None) if nextitem is not None else None
+        item.stash[_LAST] = following is None or following.matrix != item.stash[ASK].matrix
     return (yield)
 
 
@@ -182,7 +179,7 @@ def pytest_runtest_protocol(
 def measure(request: pytest.FixtureRequest) -> Measure:
     """Measures what the item asks for, and hands the times to the ``benchmark`` fixture given."""
     item, config = request.node, request.config
-    session, asked = config.stash[_SESSION], item.stash[_ASK]
+    session, asked = config.stash[_SESSION], item.stash[ASK]
 
     def run(benchmark: BenchmarkFixture) -> None:
         campaign = session.campaign
@@ -192,7 +189,7 @@ def measure(request: pytest.FixtureRequest) -> Measure:
             rows = campaign.measure(asked, item.stash[_LAST])
         except JournalError as error:
             pytest.exit(str(error), returncode=1)
-        items, position, matrices = item.stash[_PLACE]
+        items, position, matrices = item.stash[PLACE]
         item.stash[_MEASURED] = Measured(
             matrix=asked.matrix,
             items=items,
@@ -379,45 +376,6 @@ def _is_controller(config: pytest.Config) -> bool:
         and config.getoption("dist", "no") != "no"
         and bool(config.getoption("tx"))
     )
-
-
-def _prepare(item: pytest.Item, session: Session) -> tuple[int, int] | None:
-    """Attaches to an item what it asks, and says where it belongs: matrix by matrix, as asked for.
-
-    Returns:
-        Position of its matrix and its position among the pairs; None when it asks nothing.
-    """
-    marker = item.get_closest_marker("suite")
-    call = getattr(item, "callspec", None)
-    found = session.find(Op(marker.args[0]), call.id) if marker and call else None
-    if found is None:
-        return None
-    pair, place = found
-    item.stash[_ASK] = ask(session.config, pair, item.nodeid)
-    # For --dist loadgroup. It is not made the default: after a crash it leaves the group's rest
-    # unrun.
-    item.add_marker(pytest.mark.xdist_group(pair.matrix.name))
-    # A failed or skipped item has nothing to time, and that is reported already.
-    item.add_marker(pytest.mark.filterwarnings("ignore:Benchmark fixture was not used"))
-    return place
-
-
-def _parameter(pair: Pair, name: str) -> str | int:
-    match name:
-        case "matrix":
-            return pair.matrix.name
-        case "author":
-            return pair.author.name
-    return pair.columns
-
-
-def _place(items: Sequence[pytest.Item]) -> None:
-    """Tells each item how many share its matrix, and which of how many matrices that is."""
-    counts = Counter(item.stash[_ASK].matrix for item in items)
-    positions = {matrix: at for at, matrix in enumerate(counts, 1)}
-    for item in items:
-        matrix = item.stash[_ASK].matrix
-        item.stash[_PLACE] = (counts[matrix], positions[matrix], len(counts))
 
 
 def _run_status(exitstatus: int) -> RunStatus:
