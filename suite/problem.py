@@ -35,6 +35,16 @@ class DType(StrEnum):
         return f"f{self.numpy.itemsize * 8}"
 
 
+def label_of(op: Op, columns: int) -> str:
+    """Operation with its dense columns: ``spmv``, ``spmm32``, ``spmm128``."""
+    return op.value if op is Op.SPMV else f"{op.value}{columns}"
+
+
+def key_of(label: str, matrix: str, dtype: DType) -> str:
+    """Name of a problem, unique within a campaign: ``spmm32/band-33/f32``."""
+    return f"{label}/{matrix}/{dtype.short}"
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """An operation, a matrix, the number of dense columns and a precision.
@@ -61,13 +71,13 @@ class Problem:
 
     @property
     def label(self) -> str:
-        """Operation with its dense columns: ``spmv``, ``spmm32``, ``spmm128``."""
-        return self.op.value if self.op is Op.SPMV else f"{self.op.value}{self.columns}"
+        """See ``label_of``."""
+        return label_of(self.op, self.columns)
 
     @property
     def key(self) -> str:
-        """Name of the problem, unique within a campaign: ``spmm32/band-33/f32``."""
-        return f"{self.label}/{self.matrix.name}/{self.dtype.short}"
+        """See ``key_of``."""
+        return key_of(self.label, self.matrix.name, self.dtype)
 
     @cached_property
     def values(self) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from suite.author import Kind
 from suite.evaluation import Evaluation, Status, Timing
-from suite.problem import DType, Op, Problem
+from suite.problem import DType, Op, Problem, key_of, label_of
 from suite.program import Answer
 
 SCHEMA = 1
@@ -54,12 +54,12 @@ class Ask:
     @property
     def label(self) -> str:
         """Operation with its dense columns, as ``Problem.label``."""
-        return self.op.value if self.op is Op.SPMV else f"{self.op.value}{self.columns}"
+        return label_of(self.op, self.columns)
 
     @property
     def problem_key(self) -> str:
         """Name of the problem, as ``Problem.key``."""
-        return f"{self.label}/{self.matrix}/{self.dtype.short}"
+        return key_of(self.label, self.matrix, self.dtype)
 
     @property
     def key(self) -> str:
@@ -187,7 +187,7 @@ class Row:
     @property
     def problem_key(self) -> str:
         """Name of the problem, as ``Problem.key``."""
-        return f"{self.label}/{self.matrix}/{self.dtype.short}"
+        return key_of(self.label, self.matrix, self.dtype)
 
     @property
     def ask_key(self) -> str:

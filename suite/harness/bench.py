@@ -12,12 +12,13 @@ import numpy as np
 from suite.evaluation import Status
 from suite.formats.base import Format
 from suite.harness import verify
+from suite.harness.bind import DENSE
 from suite.harness.device import Buffer, Compiled, Device, DeviceFacts, DeviceFault, Executable
 from suite.harness.judge import OWN, Verdict, faulted, judge
 from suite.harness.plan import Plan
 from suite.harness.resident import Posed, Prepared, ProblemRef, ResidentMatrix
 from suite.harness.timing import Precision
-from suite.problem import DType, Op
+from suite.problem import DType
 
 ANCHOR_FLOPS = 3e8  # problems up to this size are anchored to SciPy when loaded: under a second
 WORKSPACE_SHARE = 0.25  # of the device's memory,
@@ -143,11 +144,10 @@ class Bench:
         try:
             for workspace in plan.workspaces:
                 scratch[workspace.name] = self.device.allocate(workspace.nbytes)
-            dense = "x" if posed.ref.op is Op.SPMV else "B"
             buffers = {
                 **converted.buffers,
                 **scratch,
-                dense: posed.dense,
+                DENSE[posed.ref.op]: posed.dense,
                 plan.output: posed.output,
             }
             executable = self.device.load(compiled, plan, buffers)

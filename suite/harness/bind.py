@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from suite.formats.base import Format, NotApplicableError
 from suite.harness.arithmetic import ExpressionError, evaluate, names_in
 from suite.harness.plan import (
+    MAX_BLOCK,
+    MAX_GRID,
+    MAX_THREADS,
     BindError,
     BufferArg,
     Declaration,
@@ -26,9 +29,6 @@ from suite.problem import DType, Op
 DENSE = {Op.SPMV: "x", Op.SPMM: "B"}
 OUTPUT = {Op.SPMV: "y", Op.SPMM: "C"}
 PROBLEM_SIZES = ("rows", "cols", "nnz", "n", "sms", "itemsize")
-MAX_BLOCK = (1024, 1024, 64)
-MAX_GRID = (2**31 - 1, 65535, 65535)
-MAX_THREADS = 1024
 _INTEGER_RANGE = {
     "int": (-(2**31), 2**31),
     "unsigned int": (0, 2**32),

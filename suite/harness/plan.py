@@ -10,6 +10,11 @@ from dataclasses import dataclass
 
 from suite.formats.base import Format
 
+# What any GPU since compute capability 3.0 accepts; x, y, z.
+MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_THREADS = 1024  # of a block
+
 
 class ProgramError(ValueError):
     """A program that says what it may not; the message names the line and what is right."""

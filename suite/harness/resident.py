@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from suite.formats.base import Footprint, Format, NotApplicableError
+from suite.harness.bind import DENSE
 from suite.harness.device import Buffer, Check, Device, DeviceFault
 from suite.harness.inputs import Stream, exact_bits
 from suite.harness.judge import EXACT, OWN, Stage
@@ -306,12 +307,12 @@ class Posed:
 
     @property
     def dense(self) -> Buffer:
-        """X or B."""
+        """The dense input: x or B."""
         return self._memory[_DENSE]
 
     @property
     def output(self) -> Buffer:
-        """Y or C."""
+        """The result: y or C."""
         return self._memory[_OUTPUT]
 
     def use(self, number: int) -> None:
@@ -319,11 +320,9 @@ class Posed:
         if self._in_place == number:
             return
         seed = self.ref.seed + 1 + number
-        own = Stream(seed)
-        exact = Stream(seed, bits=max(1, self.matrix.bits), exponent=0)
-        self._device.fill_stream(
-            self.dense, self.ref.dtype.numpy, exact if number == EXACT else own
-        )
+        bits = max(1, self.matrix.bits)
+        stream = Stream(seed, bits, exponent=0) if number == EXACT else Stream(seed)
+        self._device.fill_stream(self.dense, self.ref.dtype.numpy, stream)
         self._memory.note(_DENSE, number)
         self._in_place = number
 
@@ -366,8 +365,7 @@ class Posed:
             self.use(number)
 
         def changed() -> list[str]:
-            dense = "x" if self.ref.op is Op.SPMV else "B"
-            mine = [dense] if self._memory.changed([_DENSE], self._in_place) else []
+            mine = [DENSE[self.ref.op]] if self._memory.changed([_DENSE], self._in_place) else []
             return converted.changed(names) + mine
 
         def outside() -> list[str]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from suite.evaluation import Resources
 from suite.harness.emulator.build import SHARED_BYTES
-from suite.harness.plan import Launch
+from suite.harness.plan import MAX_BLOCK, MAX_GRID, MAX_THREADS, Launch
 
 STATIC_SHARED_BYTES = 48 << 10
-BLOCK_THREADS = 1024
-BLOCK = (1024, 1024, 64)
-GRID = (2**31 - 1, 65535, 65535)
 REGISTERS = 65536  # of a block
 _REGISTER_UNIT = 256  # given to warps in multiples of
 
@@ -23,12 +20,12 @@ def refusal(launch: Launch, resources: Resources) -> str:
     """
     static, dynamic = resources.shared_bytes, launch.shared_bytes
     threads = launch.block[0] * launch.block[1] * launch.block[2]
-    if threads > BLOCK_THREADS or threads < 1:
-        return f"a block of {threads} threads; it may have 1 to {BLOCK_THREADS}"
-    for axis, size, limit in zip("xyz", launch.block, BLOCK, strict=True):
+    if threads > MAX_THREADS or threads < 1:
+        return f"a block of {threads} threads; it may have 1 to {MAX_THREADS}"
+    for axis, size, limit in zip("xyz", launch.block, MAX_BLOCK, strict=True):
         if size > limit:
             return f"a block of {size} threads along {axis}; at most {limit}"
-    for axis, size, limit in zip("xyz", launch.grid, GRID, strict=True):
+    for axis, size, limit in zip("xyz", launch.grid, MAX_GRID, strict=True):
         if size > limit:
             return f"a grid of {size} blocks along {axis}; at most {limit}"
     if static > STATIC_SHARED_BYTES:
