@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -41,3 +42,16 @@ def test_the_sentences_beside_it_are_true() -> None:
     repeats = [f["value"] for name, f in figures.items() if ".repeat_time_ratio." in name]
     assert max(abs(value - 1) for value in repeats) < 0.006
     assert all(f["value"] == 1 for n, f in figures.items() if n.endswith(".correct_rate"))
+
+
+def test_the_opening_claims_are_in_the_published_rows() -> None:
+    rows = pd.read_parquet(ROOT / "reports/published/h200/rows.parquet")
+    rows = rows[(rows.label == "spmv") & (rows.campaign == rows.campaign.iloc[0])]
+    times = rows.pivot(index="matrix", columns="author", values="hot_us")
+    best = times.min(axis=1)
+    stencils = rows[rows.family == "stencil"].matrix.unique()
+    assert len(stencils) >= 4
+    assert all(times.loc[name].idxmin() == "dia" for name in stencils)
+    assert pd.isna(times.loc["graph-preferential-200k", "dia"])
+    assert times.loc["fem-disc-p1", "csr_scalar"] / best["fem-disc-p1"] < 1.1
+    assert round(times.loc["dense-rows-1m", "csr_scalar"] / best["dense-rows-1m"]) == 447
