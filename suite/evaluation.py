@@ -107,9 +107,12 @@ class Evaluation:
         hot: Back-to-back time, as in an iterative solver; only with ``ok``, only on a GPU.
         cold: Time with the L2 flushed before each run; only with ``ok``, only on a GPU.
         fresh_us: As hot, but into an output that holds no earlier answer; only with ``hot``.
+        prepare_us: Device time in which the program derives its own arrays from the matrix, once
+            for many multiplications; only with ``hot``.
         emulated_us: Host time of one emulated run; only with ``ok``, only on the emulator, and
             never a basis for a speedup.
-        format_bytes: Bytes of every array of the program's format that the program binds.
+        format_bytes: Bytes of every array of the format, or derived from it, that the program takes
+            when it multiplies.
         conversion_ms: Host milliseconds that converting the matrix to the format took.
         compile_ms: Milliseconds of compilation, 0 when the binary came from the cache.
         wall_ms: Milliseconds from asking to verdict, compilation excluded.
@@ -126,6 +129,7 @@ class Evaluation:
     hot: Timing | None = None
     cold: Timing | None = None
     fresh_us: float | None = None
+    prepare_us: float | None = None
     emulated_us: float | None = None
     format_bytes: int | None = None
     conversion_ms: float | None = None

@@ -20,6 +20,7 @@ _AS_THEY_ARE = (
     "spill_bytes",
     "format_bytes",
     "conversion_ms",
+    "prepare_us",
     "compile_ms",
     "hot_us",
     "hot_low_us",

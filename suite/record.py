@@ -120,15 +120,16 @@ class Row:
             95 % interval, ``samples`` every sample; ``launches`` multiplications per sample;
             ``settled`` whether the interval became tight. The same for ``cold``.
         fresh_us: As hot, but into an output that holds no earlier answer.
+        prepare_us: Device time in which the program derives its own arrays, once for many runs.
         emulated_us: Host time of one emulated run; never a basis for a speedup.
         registers: Registers per thread; the compiler's other figures are bytes.
-        format_bytes: Bytes of the format arrays that the program binds.
+        format_bytes: Bytes of the format's and derived arrays that a multiplication takes.
         conversion_ms: Host time of converting the matrix to the format.
         compile_ms: Time of compilation.
         wall_ms: Time from asking to verdict without compilation.
         error_ratio: Largest error over its bound; infinite where an output was not finite.
         checks: Output comparisons made.
-        bytes_moved: Compulsory traffic: the bound format arrays, and each dense operand once.
+        bytes_moved: Compulsory traffic: those arrays, and each dense operand once.
         flops: Two for each entry and column.
     """
 
@@ -169,6 +170,7 @@ class Row:
     cold_launches: int | None = None
     cold_settled: bool | None = None
     fresh_us: float | None = None
+    prepare_us: float | None = None
     emulated_us: float | None = None
     registers: int | None = None
     spill_bytes: int | None = None
@@ -253,6 +255,7 @@ def judged(base: Row, problem: Problem, answer: Answer, verdict: Evaluation) -> 
         **_times("hot", verdict.hot),
         **_times("cold", verdict.cold),
         fresh_us=verdict.fresh_us,
+        prepare_us=verdict.prepare_us,
         emulated_us=verdict.emulated_us,
         registers=resources.registers if resources else None,
         spill_bytes=resources.spill_bytes if resources else None,

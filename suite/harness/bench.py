@@ -16,7 +16,7 @@ from suite.harness.bind import DENSE
 from suite.harness.device import Buffer, Compiled, Device, DeviceFacts, DeviceFault, Executable
 from suite.harness.judge import OWN, Verdict, faulted, judge
 from suite.harness.plan import Plan
-from suite.harness.resident import Posed, Prepared, ProblemRef, ResidentMatrix
+from suite.harness.resident import Derived, Posed, Prepared, ProblemRef, ResidentMatrix
 from suite.harness.timing import Precision
 from suite.problem import DType
 
@@ -132,31 +132,34 @@ class Bench:
         compiled: Compiled,
         precision: Precision | None,
     ) -> Verdict:
-        wanted = sum(w.nbytes for w in plan.workspaces)
+        wanted = sum(array.nbytes for array in (*plan.derived, *plan.workspaces))
         limit = min(MAX_WORKSPACE, int(self.device.facts.memory_bytes * WORKSPACE_SHARE))
         if wanted > limit:
             raise DeviceFault(
-                Status.LOAD_ERROR, f"{wanted:,} bytes of workspace; at most {limit:,} are given"
+                Status.LOAD_ERROR,
+                f"{wanted:,} bytes of workspaces and derived arrays; at most {limit:,} are given",
             )
         converted = posed.matrix.converted(fmt)
-        scratch: dict[str, Buffer] = {}
+        own: dict[str, Buffer] = {}
         executable: Executable | None = None
         try:
-            for workspace in plan.workspaces:
-                scratch[workspace.name] = self.device.allocate(workspace.nbytes)
+            for array in (*plan.derived, *plan.workspaces):
+                own[array.name] = self.device.allocate(array.nbytes)
             buffers = {
                 **converted.buffers,
-                **scratch,
+                **own,
                 DENSE[posed.ref.op]: posed.dense,
                 plan.output: posed.output,
             }
             executable = self.device.load(compiled, plan, buffers)
-            stage = posed.stage(converted, plan.bound, scratch.values())
+            derived = Derived(self.device, {a.name: own[a.name] for a in plan.derived})
+            scratch = [own[workspace.name] for workspace in plan.workspaces]
+            stage = posed.stage(converted, plan.bound, scratch, derived)
             return judge(self.device, stage, executable, precision)
         finally:
             if executable is not None:
                 executable.close()
-            for buffer in scratch.values():
+            for buffer in own.values():
                 self.device.free(buffer)
 
     def _anchor(self, posed: Posed) -> None:

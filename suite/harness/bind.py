@@ -6,7 +6,7 @@ format.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from suite.formats.base import Format, NotApplicableError
 from suite.harness.arithmetic import ExpressionError, evaluate, names_in
@@ -14,6 +14,8 @@ from suite.harness.plan import (
     MAX_BLOCK,
     MAX_GRID,
     MAX_THREADS,
+    Array,
+    ArrayLine,
     BindError,
     BufferArg,
     Declaration,
@@ -22,21 +24,29 @@ from suite.harness.plan import (
     Parameter,
     Plan,
     ScalarArg,
-    Workspace,
 )
 from suite.problem import DType, Op
 
 DENSE = {Op.SPMV: "x", Op.SPMM: "B"}
 OUTPUT = {Op.SPMV: "y", Op.SPMM: "C"}
-PROBLEM_SIZES = ("rows", "cols", "nnz", "n", "sms", "itemsize")
+PROBLEM_SIZES = ("rows", "cols", "nnz", "n", "longest", "filled", "reach", "sms", "itemsize")
 _INTEGER_RANGE = {
     "int": (-(2**31), 2**31),
     "unsigned int": (0, 2**32),
     "long long": (-(2**63), 2**63),
     "unsigned long long": (0, 2**64),
 }
-_WORKSPACE_C = {"unsigned": "unsigned int"}
-_ITEMSIZE = {"int": 4, "unsigned": 4, "float": 4, "double": 8}
+# What a workspace or derived line calls a type: C's name for it, and its bytes.
+ARRAY_TYPES: Mapping[str, tuple[str, int | None]] = {
+    "int": ("int", 4),
+    "unsigned": ("unsigned int", 4),
+    "short": ("short", 2),
+    "ushort": ("unsigned short", 2),
+    "uchar": ("unsigned char", 1),
+    "float": ("float", 4),
+    "double": ("double", 8),
+    "real": ("real", None),  # as the problem asks
+}
 _C_TYPE = {"int32": "int", "uint32": "unsigned int", "int16": "short", "uint16": "unsigned short"}
 
 
@@ -45,13 +55,13 @@ def real_name(dtype: DType) -> str:
     return "float" if dtype is DType.FLOAT32 else "double"
 
 
-def buffer_types(declaration: Declaration, op: Op) -> dict[str, str]:
-    """C element type of every buffer that the program may name; ``real`` for values."""
+def buffer_types(declaration: Declaration) -> dict[str, str]:
+    """C element type of every buffer that preparing kernels may name; ``real`` for values."""
     fmt = declaration.format
-    offered = {DENSE[op]: "real", OUTPUT[op]: "real"}
-    offered |= {name: _C_TYPE[dtype] for name, dtype in fmt.index_names.items()}
+    offered = {name: _C_TYPE[dtype] for name, dtype in fmt.index_names.items()}
     offered |= dict.fromkeys(fmt.value_names, "real")
-    return offered | {w.name: _WORKSPACE_C.get(w.dtype, w.dtype) for w in declaration.workspaces}
+    arrays = (*declaration.derived, *declaration.workspaces)
+    return offered | {array.name: ARRAY_TYPES[array.dtype][0] for array in arrays}
 
 
 def check_names(declaration: Declaration, op: Op, dtype: DType) -> None:
@@ -63,15 +73,14 @@ def check_names(declaration: Declaration, op: Op, dtype: DType) -> None:
     if declaration.op != op:
         raise BindError(f"the program says //! op {declaration.op}, the problem is {op}")
     numbers = set(PROBLEM_SIZES) | set(declaration.format.size_names)
-    offered = buffer_types(declaration, op)
+    matrix = buffer_types(declaration)
+    offered = {DENSE[op]: "real", OUTPUT[op]: "real", **matrix}
     for name in declaration.constants:
         if name in numbers or name in offered:
             raise BindError(f"constant {name} hides a name of the problem or the format; rename it")
-    for workspace in declaration.workspaces:
-        if workspace.name in numbers or workspace.name in _reserved(declaration.format, op):
-            raise BindError(
-                f"line {workspace.line}: workspace {workspace.name} hides a name; rename it"
-            )
+    for array in (*declaration.derived, *declaration.workspaces):
+        if array.name in numbers or array.name in _reserved(declaration.format, op):
+            raise BindError(f"line {array.line}: array {array.name} hides a name; rename it")
     numbers |= set(declaration.constants)
     for text, line in _arithmetic(declaration):
         unknown = sorted(names_in(text) - numbers)
@@ -79,9 +88,18 @@ def check_names(declaration: Declaration, op: Op, dtype: DType) -> None:
             raise BindError(
                 f"line {line}: unknown name {unknown[0]!r}; known are {_listed(numbers)}"
             )
+    derived = {array.name for array in declaration.derived}
+    for prepare in declaration.prepares:
+        for parameter in _kernel(declaration, prepare):
+            _check_parameter(parameter, prepare.kernel, numbers, matrix, dtype)
     for launch in declaration.launches:
         for parameter in _kernel(declaration, launch):
             _check_parameter(parameter, launch.kernel, numbers, offered, dtype)
+            if parameter.name in derived and not parameter.const:
+                raise BindError(
+                    f"line {parameter.line}: kernel {launch.kernel}: parameter {parameter.name} is"
+                    " const here; only prepare kernels write what is derived"
+                )
 
 
 def bind(declaration: Declaration, op: Op, dtype: DType, sizes: Mapping[str, int]) -> Plan:
@@ -104,18 +122,39 @@ def bind(declaration: Declaration, op: Op, dtype: DType, sizes: Mapping[str, int
     for text, line in declaration.requires:
         if not _number(text, line, known):
             raise NotApplicableError(f"the program requires {text}")
-    workspaces = []
-    for w in declaration.workspaces:
-        itemsize = _ITEMSIZE.get(w.dtype, dtype.numpy.itemsize)
-        workspaces.append(Workspace(w.name, _number(w.count, w.line, known) * itemsize, w.zero))
+    derived = _arrays(declaration.derived, known)
+    workspaces = _arrays(declaration.workspaces, known)
+    prepares = tuple(_launch(declaration, line, known) for line in declaration.prepares)
     launches = tuple(_launch(declaration, line, known) for line in declaration.launches)
-    used = {arg.name for launch in launches for arg in launch.args if isinstance(arg, BufferArg)}
+    scratch = {array.name for array in workspaces}
+    offered = set(buffer_types(declaration))
     return Plan(
         output=OUTPUT[op],
         init_zero=declaration.init_zero,
-        workspaces=tuple(workspaces),
+        derived=derived,
+        workspaces=workspaces,
+        prepares=prepares,
         launches=launches,
-        bound=tuple(sorted(used - {w.name for w in workspaces})),
+        bound=tuple(
+            sorted(_used((*prepares, *launches)) - scratch - {array.name for array in derived})
+        ),
+        streamed=tuple(sorted((_used(launches) & offered) - scratch)),
+    )
+
+
+def _used(launches: Iterable[Launch]) -> set[str]:
+    return {arg.name for launch in launches for arg in launch.args if isinstance(arg, BufferArg)}
+
+
+def _arrays(lines: Iterable[ArrayLine], known: Mapping[str, int]) -> tuple[Array, ...]:
+    return tuple(
+        Array(
+            line.name,
+            _number(line.count, line.line, known)
+            * (ARRAY_TYPES[line.dtype][1] or known["itemsize"]),
+            line.zero,
+        )
+        for line in lines
     )
 
 
@@ -129,8 +168,8 @@ def _listed(names: set[str]) -> str:
 
 def _arithmetic(declaration: Declaration) -> list[tuple[str, int]]:
     texts = list(declaration.requires)
-    texts += [(w.count, w.line) for w in declaration.workspaces]
-    for launch in declaration.launches:
+    texts += [(a.count, a.line) for a in (*declaration.derived, *declaration.workspaces)]
+    for launch in (*declaration.prepares, *declaration.launches):
         texts += [(text, launch.line) for text in (*launch.grid, *launch.block, launch.shared)]
     return texts
 

@@ -115,6 +115,10 @@ class Executable(Protocol):
         """Enqueues one whole multiplication, clears included; errors come at ``sync``."""
         ...
 
+    def prepare(self) -> None:
+        """Enqueues what is done once for a matrix and its values. Most do nothing."""
+        ...
+
     def refresh(self) -> None:
         """Takes in changed inputs, where it keeps copies of its own; not timed. Most do nothing."""
         ...
@@ -211,6 +215,10 @@ class Device(Protocol):
 
     def build(self, compiled: Compiled, plan: Plan) -> None:
         """Does what loading needs beforehand and may take long; not the program's time."""
+        ...
+
+    def once_us(self, run: Callable[[], None]) -> float | None:
+        """Device time of something that is done once, microseconds; None on the emulator."""
         ...
 
     def measure(

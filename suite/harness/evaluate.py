@@ -212,7 +212,8 @@ class Evaluator:
             return _failed(blank, Status.BIND_ERROR, error)
         except NotApplicableError as error:
             return _failed(blank, Status.NOT_APPLICABLE, error)
-        nbytes = sum(size for name, size in prepared.nbytes.items() if name in plan.bound)
+        sizes = prepared.nbytes | {array.name: array.nbytes for array in plan.derived}
+        nbytes = sum(sizes[name] for name in plan.streamed)
         known = replace(blank, format_bytes=nbytes, conversion_ms=prepared.conversion_ms)
         try:
             compiled = self._compile(declaration, problem.dtype, self._compilers[0])
@@ -334,6 +335,7 @@ def _evaluation(known: Evaluation, verdict: Verdict, resources: Resources | None
         hot=verdict.hot,
         cold=verdict.cold,
         fresh_us=verdict.fresh_us,
+        prepare_us=verdict.prepare_us,
         emulated_us=verdict.emulated_us,
         detail=verdict.detail,
         log=verdict.log or known.log,

@@ -26,21 +26,26 @@ class Stage:
         use: Puts the input set ``OWN`` or ``EXACT`` in place: values and dense input.
         shake: Enqueues another dense input, never seen before, in the place of the last.
         settle: Writes the last shaken dense input once more, whatever became of it.
+        note: Takes what the program has just derived from the matrix as right.
         check: Compares the output with the reference of the input set in place.
-        changed: Names of the inputs in place that no longer hold what ``use`` put there.
+        changed: Names of the inputs in place, and derived arrays, that no longer hold what ``use``
+            put there and ``note`` saw.
         outside: Names of the suite's own arrays, which no program is given, that have changed.
         output: y or C.
         scratch: The program's workspaces.
+        derived: Its derived arrays.
     """
 
     use: Callable[[int], None]
     shake: Callable[[], None]
     settle: Callable[[], None]
     check: Callable[[], Check]
+    note: Callable[[], None]
     changed: Callable[[], list[str]]
     outside: Callable[[], list[str]]
     output: Buffer
     scratch: Sequence[Buffer] = ()
+    derived: Sequence[Buffer] = ()
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Verdict:
     hot: Timing | None = None
     cold: Timing | None = None
     fresh_us: float | None = None
+    prepare_us: float | None = None
     emulated_us: float | None = None
     detail: str = ""
     log: str = ""
@@ -78,14 +84,17 @@ class _Checks:
 
     def spoil(self) -> None:
         """Makes every earlier answer useless: another dense input, and nothing in the output."""
-        self._poison()
+        self._poison(self._stage.output, *self._stage.scratch)
         self._stage.shake()
         self._executable.refresh()
 
     def fresh(self, number: int) -> None:
-        """Runs once on the input set, into a poisoned output, and compares."""
+        """Prepares and runs once on the input set, into a poisoned output, and compares."""
         self._stage.use(number)
-        self._poison()
+        self._poison(*self._stage.derived)
+        self._executable.prepare()
+        self._stage.note()
+        self._poison(self._stage.output, *self._stage.scratch)
         self._executable.refresh()
         self._executable.run()
         self._finish()
@@ -100,8 +109,8 @@ class _Checks:
         self._stage.settle()
         self._compare("after the timed runs")
 
-    def _poison(self) -> None:
-        for buffer in (self._stage.output, *self._stage.scratch):
+    def _poison(self, *buffers: Buffer) -> None:
+        for buffer in buffers:
             self._device.fill(buffer, POISON)
 
     def _finish(self) -> None:
@@ -128,9 +137,10 @@ def judge(
     """Verifies and times one executable.
 
     Each of two input sets (same structure, other values) is multiplied into a poisoned output and
-    compared; the inputs must come out unchanged. Between timed runs, except those back to back, the
-    dense input changes and the output is poisoned. What the last of them wrote is compared too,
-    then the inputs change under the same buffers and it runs once more.
+    compared; the inputs, and what the program derived from the matrix, must come out unchanged.
+    Between timed runs, except those back to back, the dense input changes and the output is
+    poisoned. What the last of them wrote is compared too, then the inputs change under the same
+    buffers and it runs once more.
 
     Args:
         device: Where it runs.
@@ -147,6 +157,7 @@ def judge(
     """
     checks = _Checks(device, stage, executable)
     timed: Measured | float | None = None
+    prepare_us: float | None = None
     try:
         checks.fresh(EXACT)
         checks.fresh(OWN)
@@ -154,6 +165,7 @@ def judge(
             checks.spoil()
             timed = device.measure(executable.run, checks.spoil, precision)
             checks.timed()
+            prepare_us = device.once_us(executable.prepare)
             checks.fresh(EXACT)
     except _Refused as refusal:
         return Verdict(
@@ -169,7 +181,16 @@ def judge(
             checks.ratio,
             checks.count,
         )
-    return Verdict(Status.OK, "", checks.ratio, checks.count, timed.hot, timed.cold, timed.fresh_us)
+    return Verdict(
+        Status.OK,
+        "",
+        checks.ratio,
+        checks.count,
+        timed.hot,
+        timed.cold,
+        timed.fresh_us,
+        prepare_us,
+    )
 
 
 def plausible(timed: Measured) -> bool:

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from suite import formats
 from suite.formats.base import Format
 from suite.harness.arithmetic import ExpressionError, names_in
-from suite.harness.plan import Declaration, LaunchLine, Parameter, ParseError, WorkspaceLine
+from suite.harness.bind import ARRAY_TYPES
+from suite.harness.plan import ArrayLine, Declaration, LaunchLine, Parameter, ParseError
 from suite.harness.signature import check_directives, check_names, kernels, tokens
 from suite.problem import Op
 
 MAX_TEXT = 200_000  # characters; the longest hand-written program here has about 10,000
 MAX_LAUNCHES = 64
-MAX_WORKSPACES = 32
+MAX_ARRAYS = 32
 _NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 _INTEGER = re.compile(r"-?\d{1,18}\Z", re.ASCII)
 _FENCE = re.compile(r"\A\s*```[^\n`]*\n(.*?)(?:\n?```\s*)?\Z", re.DOTALL)
-_WORKSPACE_TYPES = ("int", "unsigned", "float", "double", "real")
 
 
 def parse(text: str) -> Declaration:
@@ -97,17 +98,21 @@ class _Header:
         self.format: Format | None = None
         self.constants: dict[str, int] = {}
         self.requires: list[tuple[str, int]] = []
+        self.prepares: list[LaunchLine] = []
         self.launches: list[LaunchLine] = []
-        self.workspaces: list[WorkspaceLine] = []
+        self.derived: list[ArrayLine] = []
+        self.workspaces: list[ArrayLine] = []
         self.init_zero = False
         self._readers: dict[str, Callable[[list[str], int], None]] = {
             "op": self._op,
             "format": self._format,
             "let": self._let,
             "require": self._require,
-            "workspace": self._workspace,
+            "derived": partial(self._array, "derived", self.derived),
+            "workspace": partial(self._array, "workspace", self.workspaces),
             "init": self._init,
-            "launch": self._launch,
+            "prepare": partial(self._launch, "prepare", self.prepares),
+            "launch": partial(self._launch, "launch", self.launches),
         }
 
     def read(self, words: list[str], line: int) -> None:
@@ -133,7 +138,9 @@ class _Header:
             format=self.format,
             constants=self.constants,
             requires=tuple(self.requires),
+            prepares=tuple(self.prepares),
             launches=tuple(self.launches),
+            derived=tuple(self.derived),
             workspaces=tuple(self.workspaces),
             init_zero=self.init_zero,
             kernels=found,
@@ -173,29 +180,29 @@ class _Header:
     def _require(self, words: list[str], line: int) -> None:
         self.requires.append((self._arithmetic(" ".join(words), line), line))
 
-    def _workspace(self, words: list[str], line: int) -> None:
+    def _array(self, what: str, arrays: list[ArrayLine], words: list[str], line: int) -> None:
         zero = words[3:] == ["zero"]
         if len(words) < 3 or (words[3:] and not zero) or not _NAME.match(words[0]):
-            raise ParseError(f"line {line}: expected //! workspace NAME DTYPE EXPR [zero]")
-        if words[1] not in _WORKSPACE_TYPES:
-            raise ParseError(f"line {line}: workspace type is one of {', '.join(_WORKSPACE_TYPES)}")
-        if any(words[0] == other.name for other in self.workspaces):
-            raise ParseError(f"line {line}: workspace {words[0]} is declared twice")
+            raise ParseError(f"line {line}: expected //! {what} NAME DTYPE EXPR [zero]")
+        if words[1] not in ARRAY_TYPES:
+            raise ParseError(f"line {line}: {what} type is one of {', '.join(ARRAY_TYPES)}")
+        if any(words[0] == other.name for other in (*self.derived, *self.workspaces)):
+            raise ParseError(f"line {line}: {what} {words[0]} is declared twice")
         count = self._arithmetic(words[2], line)
-        if len(self.workspaces) == MAX_WORKSPACES:
-            raise ParseError(f"line {line}: more than {MAX_WORKSPACES} workspaces")
-        self.workspaces.append(WorkspaceLine(words[0], words[1], count, zero, line))
+        if len(arrays) == MAX_ARRAYS:
+            raise ParseError(f"line {line}: more than {MAX_ARRAYS} {what} lines")
+        arrays.append(ArrayLine(words[0], words[1], count, zero, line))
 
     def _init(self, words: list[str], line: int) -> None:
         if words != ["zero"]:
             raise ParseError(f"line {line}: expected //! init zero")
         self.init_zero = True
 
-    def _launch(self, words: list[str], line: int) -> None:
+    def _launch(self, what: str, launches: list[LaunchLine], words: list[str], line: int) -> None:
         if not words or not _NAME.match(words[0]):
-            raise ParseError(f"line {line}: expected //! launch KERNEL grid=… block=… [shared=…]")
-        if len(self.launches) == MAX_LAUNCHES:
-            raise ParseError(f"line {line}: more than {MAX_LAUNCHES} launches")
+            raise ParseError(f"line {line}: expected //! {what} KERNEL grid=… block=… [shared=…]")
+        if len(launches) == MAX_LAUNCHES:
+            raise ParseError(f"line {line}: more than {MAX_LAUNCHES} {what} lines")
         given: dict[str, str] = {}
         for word in words[1:]:
             key, equals, value = word.partition("=")
@@ -206,8 +213,8 @@ class _Header:
             given[key] = value
         for key in ("grid", "block"):
             if key not in given:
-                raise ParseError(f"line {line}: launch of {words[0]} has no {key}=…")
-        self.launches.append(
+                raise ParseError(f"line {line}: {what} of {words[0]} has no {key}=…")
+        launches.append(
             LaunchLine(
                 words[0],
                 self._axes(given["grid"], line),

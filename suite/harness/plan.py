@@ -50,7 +50,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class LaunchLine:
-    """A ``//! launch`` line: kernel and arithmetic, unevaluated. Tuples hold x, y, z."""
+    """A ``//! launch`` or ``//! prepare`` line, unevaluated. Tuples hold x, y, z."""
 
     kernel: str
     grid: tuple[str, ...]
@@ -60,11 +60,11 @@ class LaunchLine:
 
 
 @dataclass(frozen=True)
-class WorkspaceLine:
-    """A ``//! workspace`` line: scratch memory, cleared before each run when ``zero``."""
+class ArrayLine:
+    """A ``//! workspace`` or ``//! derived`` line; cleared before it is used when ``zero``."""
 
     name: str
-    dtype: str  # int, float, double, real or unsigned
+    dtype: str  # a key of ``suite.harness.bind.ARRAY_TYPES``
     count: str  # arithmetic: elements
     zero: bool
     line: int
@@ -79,7 +79,9 @@ class Declaration:
         format: The storage format it reads.
         constants: ``//! let NAME INTEGER`` lines; macros for the code and names for the arithmetic.
         requires: Arithmetic that must be nonzero for the program to apply, with its line.
-        launches: In running order.
+        prepares: What runs once for a matrix and its values, in order, to fill ``derived``.
+        launches: What runs at each multiplication, in order.
+        derived: Arrays that the program makes of the matrix before it multiplies by it.
         workspaces: Scratch memory.
         init_zero: Whether the output is cleared before each run, inside the timed region.
         kernels: Parameters of each ``extern "C" __global__`` kernel, by its name.
@@ -90,8 +92,10 @@ class Declaration:
     format: Format
     constants: dict[str, int]
     requires: tuple[tuple[str, int], ...]
+    prepares: tuple[LaunchLine, ...]
     launches: tuple[LaunchLine, ...]
-    workspaces: tuple[WorkspaceLine, ...]
+    derived: tuple[ArrayLine, ...]
+    workspaces: tuple[ArrayLine, ...]
     init_zero: bool
     kernels: dict[str, tuple[Parameter, ...]]
     code: str
@@ -129,8 +133,8 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Workspace:
-    """Scratch memory with its size decided."""
+class Array:
+    """A workspace or a derived array with its size decided."""
 
     name: str
     nbytes: int
@@ -139,18 +143,31 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Plan:
-    """What one run of a program does, in order: clear, then launch.
+    """What a program does: prepare once, then clear and launch at each run.
 
     Attributes:
         output: Name of the output buffer: ``y`` or ``C``.
-        init_zero: Clear the output first.
-        workspaces: Scratch memory to provide; those with ``zero`` are cleared first.
-        launches: Kernels in order.
-        bound: Names of all the buffers that some launch uses, workspaces excluded.
+        init_zero: Clear the output before each run.
+        workspaces: Scratch memory to provide; those with ``zero`` are cleared before each run, and
+            before preparing.
+        launches: Kernels of a run, in order.
+        bound: Names of all the problem's and the format's buffers that some kernel uses.
+        derived: Arrays that ``prepares`` fill and ``launches`` read; those with ``zero`` are
+            cleared first.
+        prepares: Kernels that run once for a matrix and its values, in order.
+        streamed: Names of the format's and the derived arrays that ``launches`` use.
     """
 
     output: str
     init_zero: bool
-    workspaces: tuple[Workspace, ...]
+    workspaces: tuple[Array, ...]
     launches: tuple[Launch, ...]
     bound: tuple[str, ...]
+    derived: tuple[Array, ...] = ()
+    prepares: tuple[Launch, ...] = ()
+    streamed: tuple[str, ...] = ()
+
+    @property
+    def kernels(self) -> tuple[Launch, ...]:
+        """Everything that is launched at some time, empty grids left out."""
+        return tuple(launch for launch in (*self.prepares, *self.launches) if not launch.empty)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,31 @@ class Memory:
         self._digests.clear()
 
 
+class Derived:
+    """Arrays that a program has made of the matrix; watched while it multiplies.
+
+    Attributes:
+        buffers: By name.
+    """
+
+    def __init__(self, device: Device, buffers: Mapping[str, Buffer]) -> None:
+        self._device = device
+        self.buffers = buffers
+        self._digests: dict[str, int] = {}
+
+    def note(self) -> None:
+        """Takes what the arrays hold as right: they were just made."""
+        self._digests = {n: self._device.digest(buffer) for n, buffer in self.buffers.items()}
+
+    def changed(self) -> list[str]:
+        """Which of them hold something else by now."""
+        return [
+            name
+            for name, buffer in self.buffers.items()
+            if self._device.digest(buffer) != self._digests[name]
+        ]
+
+
 class Converted:
     """A resident matrix in one format.
 
@@ -137,6 +163,7 @@ class Converted:
             "rows": rows,
             "cols": cols,
             "nnz": matrix.csr.nnz,
+            **matrix.shape_facts,
             "sms": device.facts.multiprocessors,
             "itemsize": matrix.dtype.numpy.itemsize,
             **layout.sizes,
@@ -209,6 +236,20 @@ class ResidentMatrix:
         except DeviceFault:
             self.free()
             raise
+
+    @cached_property
+    def shape_facts(self) -> dict[str, int]:
+        """Integers on the structure that every program may name."""
+        lengths = np.diff(self.csr.indptr)
+        filled = np.flatnonzero(lengths)
+        # Columns ascend, so the ends of a row are what is farthest from its diagonal.
+        ends = self.csr.indptr[filled], self.csr.indptr[filled + 1] - 1
+        far = [int(np.abs(self.csr.indices[end] - filled).max(initial=0)) for end in ends]
+        return {
+            "longest": int(lengths.max(initial=0)),
+            "filled": int(filled.size),
+            "reach": max(far),
+        }
 
     def values(self, number: int) -> Buffer:
         """The values of an input set, in CSR order."""
@@ -350,14 +391,22 @@ class Posed:
             exact,
         )
 
-    def stage(self, converted: Converted, bound: Iterable[str], scratch: Iterable[Buffer]) -> Stage:
+    def stage(
+        self,
+        converted: Converted,
+        bound: Iterable[str],
+        scratch: Iterable[Buffer] = (),
+        derived: Derived | None = None,
+    ) -> Stage:
         """What a judge needs.
 
         Args:
             converted: The matrix in the format that is read.
             bound: Names of the arrays that the program binds; only these are watched.
             scratch: Its workspaces.
+            derived: Its derived arrays.
         """
+        derived = derived or Derived(self._device, {})
         names = list(bound)
 
         def use(number: int) -> None:
@@ -366,7 +415,7 @@ class Posed:
 
         def changed() -> list[str]:
             mine = [DENSE[self.ref.op]] if self._memory.changed([_DENSE], self._in_place) else []
-            return converted.changed(names) + mine
+            return converted.changed(names) + mine + derived.changed()
 
         def outside() -> list[str]:
             return self.matrix.outside(converted.in_place) + converted.outside()
@@ -376,10 +425,12 @@ class Posed:
             shake=self.shake,
             settle=self.settle,
             check=lambda: self.check(self.output),
+            note=derived.note,
             changed=changed,
             outside=outside,
             output=self.output,
             scratch=tuple(scratch),
+            derived=tuple(derived.buffers.values()),
         )
 
     def disturbed(self) -> None:

@@ -12,7 +12,7 @@ from suite.evaluation import Resources, Status
 from suite.harness.device import Device, DeviceFault, Executable
 from suite.harness.emulator.device import EmulatorDevice
 from suite.harness.inputs import Stream
-from suite.harness.plan import BufferArg, Launch, Plan, ScalarArg, Workspace
+from suite.harness.plan import Array, BufferArg, Launch, Plan, ScalarArg
 from suite.harness.timing import Precision
 from tests.emulator.lab import Lab, compiled, floats, ints, kernel
 
@@ -67,7 +67,7 @@ def test_fill_with_ff_makes_every_number_a_nan(device: EmulatorDevice) -> None:
 
 
 def plan(
-    *launches: Launch, output: str = "y", zero: bool = False, scratch: tuple[Workspace, ...] = ()
+    *launches: Launch, output: str = "y", zero: bool = False, scratch: tuple[Array, ...] = ()
 ) -> Plan:
     return Plan(output, zero, scratch, launches, (output,))
 
@@ -86,7 +86,7 @@ def test_a_run_clears_what_the_plan_says_and_launches_in_order(device: EmulatorD
         Launch("second", (0, 1, 1), (4, 1, 1), 0, (*args[:2], ScalarArg(9, "long long"))),
         Launch("second", (1, 1, 1), (4, 1, 1), 0, (*args[:2], ScalarArg(-5, "long long"))),
     )
-    scratch = (Workspace("w", 16, True), Workspace("v", 16, False))
+    scratch = (Array("w", 16, True), Array("v", 16, False))
     buffers = {
         n: device.upload(np.full(4, 100, t)) for n, t in zip("ywv", ("f4", "i4", "u4"), strict=True)
     }

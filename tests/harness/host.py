@@ -46,6 +46,8 @@ class HostProgram:
         if self._device.spoils:
             held[self._device.spoils].data[0] ^= 1
 
+    def prepare(self) -> None: ...
+
     def refresh(self) -> None: ...
 
     def collect(self) -> None: ...
@@ -140,6 +142,10 @@ class HostDevice:
         index = (buffer.data.view(np.int32) for buffer in csr[:2])
         real = (buffer.data.view(dtype) for buffer in (csr[2], dense, output))
         return verify.compare(*index, *real, rows, columns, dtype, exact)
+
+    def once_us(self, run: Callable[[], None]) -> float | None:
+        run()
+        return 5.0
 
     def measure(
         self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision

@@ -15,7 +15,7 @@ from suite.harness.bench import MAX_WORKSPACE, WORKSPACE_SHARE, Bench
 from suite.harness.device import Compiled, DeviceFault
 from suite.harness.exchange import Exchange
 from suite.harness.judge import EXACT, OWN, Verdict
-from suite.harness.plan import Plan, Workspace
+from suite.harness.plan import Array, Plan
 from suite.harness.resident import Posed, ProblemRef, ResidentMatrix
 from suite.harness.timing import Precision
 from suite.problem import DType, Op, Problem
@@ -49,11 +49,11 @@ def reference(
     return ProblemRef(key, MATRIX.digest, folder, shape, op, columns, dtype, seed=12345)
 
 
-def plan(*workspaces: Workspace) -> Plan:
+def plan(*workspaces: Array) -> Plan:
     return Plan("y", False, workspaces, (), ("row_ptr", "col_idx", "vals", "x", "y"))
 
 
-def judged(bench: Bench, key: str = "problem", *workspaces: Workspace) -> Verdict:
+def judged(bench: Bench, key: str = "problem", *workspaces: Array) -> Verdict:
     return bench.judge_program(key, CSR, plan(*workspaces), COMPILED, Precision())
 
 
@@ -143,7 +143,7 @@ def test_scratch_and_program_are_given_back_whatever_the_verdict(ref: ProblemRef
     bench = held(Bench(device), ref)
     bench.prepare("problem", CSR)
     before = set(device.live)
-    scratch = Workspace("w", 64, False)
+    scratch = Array("w", 64, False)
     assert judged(bench, "problem", scratch).status is Status.OK
     device.refuses = True
     assert judged(bench, "problem", scratch).status is Status.LOAD_ERROR
@@ -157,10 +157,10 @@ def test_workspace_is_given_up_to_its_share_of_the_memory(ref: ProblemRef) -> No
     bench = held(Bench(device), ref)
     limit = int(device.facts.memory_bytes * WORKSPACE_SHARE)
     assert limit < MAX_WORKSPACE
-    assert judged(bench, "problem", Workspace("w", limit, False)).status is Status.OK
-    found = judged(bench, "problem", Workspace("w", limit + 1, False))
+    assert judged(bench, "problem", Array("w", limit, False)).status is Status.OK
+    found = judged(bench, "problem", Array("w", limit + 1, False))
     assert found.status is Status.LOAD_ERROR
-    assert f"{limit + 1:,} bytes of workspace; at most {limit:,}" in found.error
+    assert f"{limit + 1:,} bytes of workspaces and derived arrays; at most {limit:,}" in found.error
 
 
 def test_a_device_whose_check_disagrees_with_scipy_is_not_used(ref: ProblemRef) -> None:
@@ -198,7 +198,7 @@ def test_releasing_a_matrix_gives_back_everything_in_both_precisions(exchange: E
         bench.hold(ref)
     assert len(list(applicable(bench))) > 4
     bench.prepare("double", make("sell", {}))
-    assert judged(bench, "problem", Workspace("w", 64, False)).status is Status.OK
+    assert judged(bench, "problem", Array("w", 64, False)).status is Status.OK
     assert device.live
     bench.release(ref.digest)
     assert not device.live

@@ -81,7 +81,7 @@ def test_workspaces_are_sized_and_belong_to_no_input() -> None:
         ({"launch": "//! launch k grid=rows%(n-1) block=1"}, "divides by zero"),
         ({"header": "//! let rows 3"}, "constant rows hides"),
         ({"header": "//! let vals 3"}, "constant vals hides"),
-        ({"header": "//! workspace x int 3"}, "workspace x hides"),
+        ({"header": "//! workspace x int 3"}, "array x hides"),
         (
             {"header": "//! let BIG 4294967296", "signature": "int BIG, real* y"},
             "BIG is 4294967296, too large",

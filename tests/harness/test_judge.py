@@ -42,6 +42,8 @@ class Lab:
         self.runs += 1
         self.program(self.runs, self.values, self.x, self.y, self.scratch)
 
+    def prepare(self) -> None: ...
+
     def refresh(self) -> None: ...
 
     def collect(self) -> None: ...
@@ -53,6 +55,10 @@ class Lab:
 
     def fill(self, buffer: np.ndarray, byte: int) -> None:
         buffer.view(np.uint8)[:] = byte
+
+    def once_us(self, run: Callable[[], None]) -> float | None:
+        run()
+        return 5.0
 
     def measure(
         self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
@@ -93,6 +99,7 @@ class Lab:
             shake=self.shake,
             settle=self.settle,
             check=self.check,
+            note=lambda: None,
             changed=self.changed,
             outside=lambda: self.outside,
             output=self.y,

@@ -130,7 +130,7 @@ KERNEL = 'extern "C" __global__ void k(int rows) {}\n'
         (HEADER + "#ifdef EMU_ENTRY\n#endif\n", "line 4: names that begin with emu_"),
         (
             "".join(f"//! workspace w{i} int 1\n" for i in range(33)),
-            "line 33: more than 32 workspaces",
+            "line 33: more than 32 workspace lines",
         ),
         (
             HEADER + "".join(KERNEL.replace(" k(", f" k{i}(") for i in range(65)),

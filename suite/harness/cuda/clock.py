@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from statistics import median
 from typing import Any
 
 from suite.evaluation import Status, Timing
@@ -59,6 +60,13 @@ class Clock:
         self._call(self._api.cuEventRecord, end, self._stream)
         self._call(self._api.cuEventSynchronize, end)
         return self._elapsed(begin, end)
+
+    def once(self, run: Callable[[], None]) -> float:
+        """Microseconds of something that is done once: the median of three replays."""
+        begin, end = self._events[:2]
+        with self._graph(run) as graph:
+            self._replay(graph)
+            return median(self._between(begin, end, graph) for _ in range(3))
 
     def hot(self, run: Callable[[], None], precision: Precision) -> Timing:
         """Back-to-back time."""

@@ -80,7 +80,7 @@ def _attempt(
     converted = posed.matrix.converted(candidate.format)
     call = Call(device, posed, candidate)
     try:
-        return judge(device, posed.stage(converted, converted.buffers, ()), call, precision)
+        return judge(device, posed.stage(converted, converted.buffers), call, precision)
     finally:
         call.close()
 

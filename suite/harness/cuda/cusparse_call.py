@@ -96,6 +96,9 @@ class Call:
         except Exception as error:
             raise DeviceFault(Status.LOAD_ERROR, f"cuSPARSE: {error}") from error
 
+    def prepare(self) -> None:
+        """Nothing: the library's own preprocessing was done when the call was made."""
+
     def refresh(self) -> None:
         """Transposes B into the column-major copy."""
         if self._candidate.layout == COLUMN:

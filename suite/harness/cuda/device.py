@@ -239,6 +239,10 @@ class CudaDevice:
         """See ``Device``."""
         return self._clock.measure(run, spoil, precision)
 
+    def once_us(self, run: Callable[[], None]) -> float | None:
+        """See ``Device``."""
+        return self._clock.once(run)
+
     def single_run_us(self, run: Callable[[], None]) -> float:
         """Microseconds of one launch between events, host cost included: for screening only."""
         return self._clock.single(run)

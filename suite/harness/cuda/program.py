@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from suite.evaluation import Status
@@ -38,28 +38,44 @@ class Program:
         shared_limit: int,
         fill: Callable[[Buffer, int], None],
     ) -> None:
-        cleared = [w.name for w in plan.workspaces if w.zero] + [plan.output] * plan.init_zero
-        self._cleared = [buffers[name] for name in cleared]
-        self._fill, self._stream = fill, stream
-        launches = [launch for launch in plan.launches if not launch.empty]
-        most: dict[str, int] = {}  # dynamic shared memory that any launch of a kernel asks for
-        for launch in launches:
-            most[launch.kernel] = max(launch.shared_bytes, most.get(launch.kernel, 0))
-        self._launches = [
-            (
-                _function(module, launch, most[launch.kernel], shared_limit),
-                launch,
-                _values(launch, buffers),
-            )
-            for launch in launches
+        scratch = [w.name for w in plan.workspaces if w.zero]
+        self._cleared = [buffers[name] for name in scratch + [plan.output] * plan.init_zero]
+        self._cleared_once = [
+            buffers[name] for name in scratch + [a.name for a in plan.derived if a.zero]
         ]
+        self._fill, self._stream = fill, stream
+        most: dict[str, int] = {}  # dynamic shared memory that any launch of a kernel asks for
+        for launch in plan.kernels:
+            most[launch.kernel] = max(launch.shared_bytes, most.get(launch.kernel, 0))
+
+        def loaded(launches: Iterable[Launch]) -> list[tuple[Any, Launch, list[int]]]:
+            return [
+                (
+                    _function(module, launch, most[launch.kernel], shared_limit),
+                    launch,
+                    _values(launch, buffers),
+                )
+                for launch in launches
+                if not launch.empty
+            ]
+
+        self._prepares, self._launches = loaded(plan.prepares), loaded(plan.launches)
+
+    def prepare(self) -> None:
+        """Enqueues what fills the derived arrays."""
+        self._enqueue(self._cleared_once, self._prepares)
 
     def run(self) -> None:
         """Enqueues clears and launches."""
-        for buffer in self._cleared:
+        self._enqueue(self._cleared, self._launches)
+
+    def _enqueue(
+        self, cleared: Iterable[Buffer], launches: Iterable[tuple[Any, Launch, list[int]]]
+    ) -> None:
+        for buffer in cleared:
             self._fill(buffer, 0)
         with faults(Status.LOAD_ERROR):
-            for function, launch, values in self._launches:
+            for function, launch, values in launches:
                 function.prepared_async_call(
                     launch.grid,
                     launch.block,
@@ -76,7 +92,7 @@ class Program:
 
     def close(self) -> None:
         """Lets the module go; pycuda unloads it with its last function."""
-        self._launches = []
+        self._prepares, self._launches = [], []
 
 
 def _function(module: Any, launch: Launch, dynamic: int, shared_limit: int) -> Any:

@@ -15,7 +15,7 @@ import hashlib
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -58,6 +58,14 @@ class HostBuffer:
         return np.frombuffer(self.raw, dtype=dtype)
 
 
+@dataclass(frozen=True)
+class Steps:
+    """Buffers to clear, then kernels to launch."""
+
+    cleared: tuple[HostBuffer, ...]
+    launches: tuple[LaunchRecord, ...]
+
+
 class EmulatorProgram:
     """A loaded program with its launches; an ``Executable``.
 
@@ -71,15 +79,19 @@ class EmulatorProgram:
         self,
         runtime: Runtime,
         library: ProgramLibrary,
-        cleared: list[HostBuffer],
-        launches: list[LaunchRecord],
+        preparing: Steps,
+        running: Steps,
     ) -> None:
-        """Keeps what ``EmulatorDevice.load`` has prepared."""
+        """Keeps what ``EmulatorDevice.load`` has made ready."""
         self._runtime = runtime
         self._library = library
-        self._cleared = cleared
-        self._launches = launches
-        self.runs = 0
+        self._preparing, self._running = preparing, running
+        self.preparations = self.runs = 0
+
+    def prepare(self) -> None:
+        """Fills the derived arrays; looks for races and raises as ``run`` does."""
+        self._go(self._preparing, backward=self.preparations % 2)
+        self.preparations += 1
 
     def run(self) -> None:
         """Clears, then launches; returns when all is done.
@@ -88,10 +100,13 @@ class EmulatorProgram:
             DeviceFault: ``timeout`` for a deadlock, ``memory_fault`` for a trap or a write beside a
                 buffer.
         """
-        for buffer in self._cleared:
+        self._go(self._running, backward=self.runs % 2)
+        self.runs += 1
+
+    def _go(self, steps: Steps, backward: int) -> None:
+        for buffer in steps.cleared:
             ctypes.memset(buffer.address, 0, buffer.nbytes)
-        backward, self.runs = self.runs % 2, self.runs + 1
-        for record in self._launches:
+        for record in steps.launches:
             record.backward = backward
             failure = self._runtime.launch(record)
             if failure is not None:
@@ -105,7 +120,7 @@ class EmulatorProgram:
 
     def close(self) -> None:
         """Unloads the program; a later run does nothing."""
-        self._launches, self._cleared = [], []
+        self._preparing = self._running = Steps((), ())
         self._library.close()
 
 
@@ -211,9 +226,9 @@ class EmulatorDevice:
                 took too long over it.
             EmulatorUnavailable: This host has no C++ compiler.
         """
-        self._object(compiled, _launched(plan))
+        self._object(compiled, plan.kernels)
 
-    def _object(self, compiled: Compiled, launches: list[Launch]) -> Path:
+    def _object(self, compiled: Compiled, launches: Iterable[Launch]) -> Path:
         kernels = {(launch.kernel, len(launch.args)) for launch in launches}
         return self._builder.program(compiled.source, kernels)
 
@@ -228,20 +243,28 @@ class EmulatorDevice:
             UnsupportedProgram: As ``build``.
             EmulatorUnavailable: As ``build``.
         """
-        launches = _launched(plan)
-        for launch in launches:
+        for launch in plan.kernels:
             why = limits.refusal(launch, compiled.kernels.get(launch.kernel, Resources(0)))
             if why:
                 raise DeviceFault(Status.LOAD_ERROR, f"kernel {launch.kernel} asks for {why}")
         for name, buffer in buffers.items():
             self._runtime.name(_host(buffer).address, name)
-        path = self._object(compiled, launches)
-        library = ProgramLibrary(path, {launch.kernel for launch in launches})
-        cleared = [_host(buffers[w.name]) for w in plan.workspaces if w.zero]
-        if plan.init_zero:
-            cleared.append(_host(buffers[plan.output]))
-        records = [self._record(launch, library, buffers) for launch in launches]
-        return EmulatorProgram(self._runtime, library, cleared, records)
+        path = self._object(compiled, plan.kernels)
+        library = ProgramLibrary(path, {launch.kernel for launch in plan.kernels})
+
+        def steps(launches: Iterable[Launch], cleared: list[str]) -> Steps:
+            scratch = [w.name for w in plan.workspaces if w.zero]
+            return Steps(
+                tuple(_host(buffers[name]) for name in scratch + cleared),
+                tuple(self._record(la, library, buffers) for la in launches if not la.empty),
+            )
+
+        return EmulatorProgram(
+            self._runtime,
+            library,
+            steps(plan.prepares, [a.name for a in plan.derived if a.zero]),
+            steps(plan.launches, [plan.output] * plan.init_zero),
+        )
 
     def _record(
         self, launch: Launch, library: ProgramLibrary, buffers: Mapping[str, Buffer]
@@ -285,6 +308,10 @@ class EmulatorDevice:
             exact,
         )
 
+    def once_us(self, run: Callable[[], None]) -> float | None:
+        """None: the host's time says nothing about a GPU."""
+        return None
+
     def measure(
         self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
     ) -> Measured | float:
@@ -296,10 +323,6 @@ class EmulatorDevice:
             run()
             samples.append((time.perf_counter() - start) * 1e6)
         return median(samples)
-
-
-def _launched(plan: Plan) -> list[Launch]:
-    return [launch for launch in plan.launches if not launch.empty]
 
 
 def _host(buffer: Buffer) -> HostBuffer:
