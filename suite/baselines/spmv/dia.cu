@@ -1,59 +1,107 @@
 //! op spmv
+//! choose WIDE 1 4
+//! choose BATCH 2 4
+//! choose KEEP 0 24 40
 //! format dia
-//! launch dia grid=ceildiv(rows,1024) block=256
+//! launch dia grid=ceildiv(rows,512) block=128
 
-// Four neighbouring rows a thread: the values of a diagonal come as one vector that streams past
-// the caches, and neighbouring threads read neighbouring x, mostly from the L1. No column indices
-// are read at all, so that bands and stencils can come near copy bandwidth.
+// Four rows a thread, and BATCH diagonals of them under way at once before any is used, so that few
+// threads keep the memory busy. No column indices are read at all: bands and stencils can come near
+// copy bandwidth. Values stream past the caches, which are left to x; but of a matrix larger than
+// the L2, one slice of about KEEP megabytes is read as if for keeps, and whoever multiplies again
+// and again finds it in the L2. It lies spread over the blocks, so that the L2 and the memory work
+// at the same time. WIDE neighbouring rows come as one vector.
 
-__device__ void stream(const float* from, float (&to)[4]) {
-  const float4 v = __ldcs((const float4*)from);
+constexpr int ROWS = 4;          // rows a thread
+constexpr int TILE = 32 * ROWS;  // rows a warp, all neighbours
+constexpr int RUN = 32 * WIDE;   // rows that a warp takes in one load
+constexpr int SHARES = 32;       // the kept part is a multiple of 1/SHARES
+
+// Where a thread's i-th row lies in the warp's tile.
+__device__ constexpr int place(int lane, int i) { return i / WIDE * RUN + lane * WIDE + i % WIDE; }
+
+template <bool KEPT, typename T>
+__device__ T fetch(const T* from) {
+  return KEPT ? *from : __ldcs(from);
+}
+
+template <bool KEPT>
+__device__ void fetch_four(const float* from, float (&to)[ROWS]) {
+  const float4 v = fetch<KEPT>((const float4*)from);
   to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
 }
 
-__device__ void stream(const double* from, double (&to)[4]) {
-  const double2 low = __ldcs((const double2*)from);
-  const double2 high = __ldcs((const double2*)from + 1);
+template <bool KEPT>
+__device__ void fetch_four(const double* from, double (&to)[ROWS]) {
+  const double2 low = fetch<KEPT>((const double2*)from);
+  const double2 high = fetch<KEPT>((const double2*)from + 1);
   to[0] = low.x, to[1] = low.y, to[2] = high.x, to[3] = high.y;
 }
 
-extern "C" __global__ void dia(int rows, int cols, int diags, int pitch,
-                               const int* __restrict__ offsets, const real* __restrict__ vals,
-                               const real* __restrict__ x, real* __restrict__ y) {
-  const long long row = 4 * ((long long)blockIdx.x * blockDim.x + threadIdx.x);
-  if (row >= rows) return;
-  real sum[4] = {0, 0, 0, 0};
-  // Offsets ascend, so the outer two tell whether every diagonal is inside the matrix here.
-  const bool inside = diags > 0 && row + offsets[0] >= 0 && row + 4 + offsets[diags - 1] <= cols;
-  if (inside) {
-#pragma unroll 4
-    for (int d = 0; d < diags; ++d) {
-      const real* at = x + row + offsets[d];
-      real v[4];
-      stream(vals + (size_t)d * pitch + row, v);  // the pitch reaches past the last row
+struct Band {
+  int rows, cols, diags, pitch;
+  const int* offsets;
+  const real* vals;
+  const real* x;
+};
+
+// Sums the rows of a thread. INSIDE: all diagonals are inside the matrix in all rows of the warp.
+template <bool KEPT, bool INSIDE>
+__device__ void multiply(const Band& band, int base, int lane, real (&sum)[ROWS]) {
+  for (int d = 0; d < band.diags; d += BATCH) {
+    real v[BATCH][ROWS], u[BATCH][ROWS];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) sum[i] += v[i] * at[i];
-    }
-  } else {
-    for (int d = 0; d < diags; ++d) {
-      const long long col = row + offsets[d];
-      if (col <= -4 || col >= cols) continue;  // the diagonal has left the matrix
-      real v[4];
-      stream(vals + (size_t)d * pitch + row, v);
+    for (int b = 0; b < BATCH; ++b) {
+      const bool there = d + b < band.diags;
+      const real* at = band.vals + (size_t)(d + b) * band.pitch + base;
+      const long long first = there ? (long long)base + band.offsets[d + b] : 0;
+      if (WIDE == ROWS && there && (INSIDE || base + place(lane, 0) < band.rows)) {
+        fetch_four<KEPT>(at + place(lane, 0), v[b]);  // the pitch reaches past the last row
+      }
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if (col + i >= 0 && col + i < cols) sum[i] += v[i] * x[col + i];
+      for (int i = 0; i < ROWS; ++i) {
+        const long long col = first + place(lane, i);
+        const bool row_there = there && (INSIDE || base + place(lane, i) < band.rows);
+        const bool col_there = row_there && (INSIDE || (col >= 0 && col < band.cols));
+        if (WIDE == 1) v[b][i] = col_there ? fetch<KEPT>(at + place(lane, i)) : 0;
+        if (WIDE != 1 && !col_there) v[b][i] = 0;
+        u[b][i] = col_there ? band.x[col] : 0;
       }
     }
+#pragma unroll
+    for (int b = 0; b < BATCH; ++b) {
+#pragma unroll
+      for (int i = 0; i < ROWS; ++i) sum[i] += v[b][i] * u[b][i];
+    }
   }
-  if (row + 4 <= rows) {
-    real4 all;
-    all.x = sum[0], all.y = sum[1], all.z = sum[2], all.w = sum[3];
-    *(real4*)(y + row) = all;
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+    dia(int rows, int cols, int diags, int pitch, const int* __restrict__ offsets,
+        const real* __restrict__ vals, const real* __restrict__ x, real* __restrict__ y) {
+  const int lane = threadIdx.x % 32;
+  const long long base = (long long)TILE * (4 * blockIdx.x + threadIdx.x / 32);
+  if (base >= rows) return;
+  // Offsets ascend, so the outer two tell whether every diagonal is inside the matrix here.
+  const bool inside = diags > 0 && base + TILE <= rows && base + offsets[0] >= 0 &&
+                      base + TILE + offsets[diags - 1] <= cols;
+  const float megabytes = (float)diags * pitch * sizeof(real) / (1 << 20);
+  const bool kept = blockIdx.x % SHARES * megabytes < (float)SHARES * KEEP;
+  const Band band = {rows, cols, diags, pitch, offsets, vals, x};
+  real sum[ROWS] = {0, 0, 0, 0};
+  if (!inside) {
+    multiply<false, false>(band, base, lane, sum);
+  } else if (kept) {
+    multiply<true, true>(band, base, lane, sum);
+  } else {
+    multiply<false, true>(band, base, lane, sum);
+  }
+  if (WIDE == ROWS && inside) {
+    *(real4*)(y + base + place(lane, 0)) = real4{sum[0], sum[1], sum[2], sum[3]};
     return;
   }
 #pragma unroll
-  for (int i = 0; i < 3; ++i) {
-    if (row + i < rows) y[row + i] = sum[i];
+  for (int i = 0; i < ROWS; ++i) {
+    if (inside || base + place(lane, i) < rows) y[base + place(lane, i)] = sum[i];
   }
 }
