@@ -1,6 +1,7 @@
 //! op spmm
 //! format csr
 //! choose LANES 4 8 32
+//! choose RESIDENT 4 8
 //! require longest <= 4096
 //! launch rowteam_vec4 grid=(n%4==0)*ceildiv(rows,256//LANES),ceildiv(n,4*LANES) block=LANES,256//LANES
 //! launch rowteam_any grid=(n%4!=0)*ceildiv(rows,256//LANES),ceildiv(n,LANES) block=LANES,256//LANES
@@ -13,6 +14,8 @@
 
 #define ALL 0xffffffffu
 #define GROUP (LANES < 8 ? LANES : 8)
+// RESIDENT blocks a multiprocessor leave registers for a whole GROUP in flight, or for more teams.
+#define BOUNDS __launch_bounds__(256, sizeof(real) == 4 ? RESIDENT : (RESIDENT + 1) / 2)
 
 __device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
 
@@ -77,14 +80,16 @@ __device__ void multiply(int rows, int n, const int* __restrict__ row_ptr,
   if (row < rows && inside) put(C + (size_t)row * length + at, sum);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-    rowteam_vec4(int rows, int n, const int* __restrict__ row_ptr, const int* __restrict__ col_idx,
-                 const real* __restrict__ vals, const real* __restrict__ B, real* __restrict__ C) {
+extern "C" __global__ void BOUNDS rowteam_vec4(int rows, int n, const int* __restrict__ row_ptr,
+                                               const int* __restrict__ col_idx,
+                                               const real* __restrict__ vals,
+                                               const real* __restrict__ B, real* __restrict__ C) {
   multiply(rows, n, row_ptr, col_idx, vals, (const real4*)B, (real4*)C);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-    rowteam_any(int rows, int n, const int* __restrict__ row_ptr, const int* __restrict__ col_idx,
-                const real* __restrict__ vals, const real* __restrict__ B, real* __restrict__ C) {
+extern "C" __global__ void BOUNDS rowteam_any(int rows, int n, const int* __restrict__ row_ptr,
+                                              const int* __restrict__ col_idx,
+                                              const real* __restrict__ vals,
+                                              const real* __restrict__ B, real* __restrict__ C) {
   multiply(rows, n, row_ptr, col_idx, vals, B, C);
 }
