@@ -1,0 +1,95 @@
+//! op spmm
+//! format csr
+//! choose LANES 4 8 32
+//! choose RESIDENT 4 8
+//! require longest <= 4096
+//! launch rowteam_vec4 grid=(n%4==0)*ceildiv(rows,256//LANES),ceildiv(n,4*LANES) block=LANES,256//LANES
+//! launch rowteam_any grid=(n%4!=0)*ceildiv(rows,256//LANES),ceildiv(n,LANES) block=LANES,256//LANES
+
+// A team of LANES threads a row, a vector of columns each. The team loads LANES entries at once,
+// one a thread, and passes them round by shuffles, so that each line of the matrix is read once and
+// does not have to survive in the L1 among the rows of B; GROUP rows of B are then in flight
+// together (row splitting of Yang, Buluc and Owens, 2018, with the staging of GE-SpMM, Huang et
+// al., 2020). Few lanes keep the part of B in use small, many lanes read the matrix fewer times.
+
+#define ALL 0xffffffffu
+#define GROUP (LANES < 8 ? LANES : 8)
+// RESIDENT blocks a multiprocessor leave registers for a whole GROUP in flight, or for more teams.
+#define BOUNDS __launch_bounds__(256, sizeof(real) == 4 ? RESIDENT : (RESIDENT + 1) / 2)
+
+__device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
+
+__device__ void axpy(real a, const real4& b, real4& sum) {
+  sum.x += a * b.x;
+  sum.y += a * b.y;
+  sum.z += a * b.z;
+  sum.w += a * b.w;
+}
+
+// Stores what nobody will read again: B may keep its place in the L2.
+template <typename Vec>
+__device__ void put(Vec* to, const Vec& value) {
+  if constexpr (sizeof(Vec) % sizeof(float4) == 0) {
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof(Vec) / sizeof(float4)); ++i) {
+      __stcs((float4*)to + i, ((const float4*)&value)[i]);
+    }
+  } else {
+    __stcs(to, value);
+  }
+}
+
+// One Vec of columns of one row. Dense rows are n / (columns in a Vec) long.
+template <typename Vec>
+__device__ void multiply(int rows, int n, const int* __restrict__ row_ptr,
+                         const int* __restrict__ col_idx, const real* __restrict__ vals,
+                         const Vec* __restrict__ B, Vec* __restrict__ C) {
+  const int length = n / (int)(sizeof(Vec) / sizeof(real));
+  const int lane = threadIdx.x;
+  const long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
+  const int at = blockIdx.y * LANES + lane;
+  const bool inside = at < length;  // the others load entries for their team
+  const int begin = row < rows ? row_ptr[row] : 0;
+  const int count = row < rows ? row_ptr[row + 1] - begin : 0;
+  const int most = LANES == 32 ? count : __reduce_max_sync(ALL, count);  // of the warp's rows
+  col_idx += begin, vals += begin, B += at;
+
+  Vec sum = Vec();
+  for (int done = 0; done < most; done += LANES) {
+    int col = 0;
+    real value = 0;
+    if (done + lane < count) {
+      col = __ldcs(col_idx + done + lane);
+      value = __ldcs(vals + done + lane);
+    }
+#pragma unroll
+    for (int first = 0; first < LANES; first += GROUP) {
+      if (done + first >= most) break;
+      Vec dense[GROUP];
+#pragma unroll
+      for (int i = 0; i < GROUP; ++i) {
+        const size_t from = (size_t)__shfl_sync(ALL, col, first + i, LANES) * length;
+        dense[i] = inside && done + first + i < count ? B[from] : Vec();
+      }
+#pragma unroll
+      for (int i = 0; i < GROUP; ++i) {
+        axpy(__shfl_sync(ALL, value, first + i, LANES), dense[i], sum);
+      }
+    }
+  }
+  if (row < rows && inside) put(C + (size_t)row * length + at, sum);
+}
+
+extern "C" __global__ void BOUNDS rowteam_vec4(int rows, int n, const int* __restrict__ row_ptr,
+                                               const int* __restrict__ col_idx,
+                                               const real* __restrict__ vals,
+                                               const real* __restrict__ B, real* __restrict__ C) {
+  multiply(rows, n, row_ptr, col_idx, vals, (const real4*)B, (real4*)C);
+}
+
+extern "C" __global__ void BOUNDS rowteam_any(int rows, int n, const int* __restrict__ row_ptr,
+                                              const int* __restrict__ col_idx,
+                                              const real* __restrict__ vals,
+                                              const real* __restrict__ B, real* __restrict__ C) {
+  multiply(rows, n, row_ptr, col_idx, vals, B, C);
+}
