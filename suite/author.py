@@ -15,8 +15,14 @@ class Kind(StrEnum):
 
     BASELINE = "baseline"  # hand-tuned, ships with the project: a failure is a defect
     LIBRARY = "library"  # vendor routine
+    CHOOSER = "chooser"  # picks a baseline for a matrix without measuring
     FILE = "file"  # somebody's own program
     MODEL = "model"  # generated: a failure is a result
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it could have answered otherwise: then "not applicable" is its own failure."""
+        return self in (Kind.CHOOSER, Kind.MODEL)
 
 
 class Author(Protocol):

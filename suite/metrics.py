@@ -51,7 +51,7 @@ def judged(rows: Iterable[Row]) -> list[Row]:
 
     That is all, except what was never answered and what is not applicable to a hand-tuned author.
     """
-    applicable = (r for r in rows if r.kind is Kind.MODEL or r.status is not Status.NOT_APPLICABLE)
+    applicable = (r for r in rows if r.kind.chooses or r.status is not Status.NOT_APPLICABLE)
     return [row for row in applicable if not row.unanswered]
 
 

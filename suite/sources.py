@@ -27,10 +27,10 @@ def _select(text: str) -> Sequence[MatrixSpec]:
 
 
 def _own(device: DeviceKind) -> list[Author]:
-    from suite.baselines import files, vendor
+    from suite.baselines import files, heuristic, vendor
 
     library = vendor.authors() if device == "cuda" else []
-    return [*library, *files.baselines()]
+    return [*library, *files.baselines(), *heuristic.authors()]
 
 
 def _from_path(path: Path) -> Author:

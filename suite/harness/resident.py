@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from suite.harness.bind import DENSE
 from suite.harness.device import Buffer, Check, Device, DeviceFault
 from suite.harness.inputs import Stream, exact_bits
 from suite.harness.judge import EXACT, OWN, Stage
+from suite.matrices.structure import facts
 from suite.problem import DType, Op
 
 
@@ -163,7 +163,7 @@ class Converted:
             "rows": rows,
             "cols": cols,
             "nnz": matrix.csr.nnz,
-            **matrix.shape_facts,
+            **matrix.facts,
             "sms": device.facts.multiprocessors,
             "itemsize": matrix.dtype.numpy.itemsize,
             **layout.sizes,
@@ -212,6 +212,7 @@ class ResidentMatrix:
         csr: The matrix on the host, in the working precision.
         dtype: That precision.
         bits: Of the dense inputs of the exact set.
+        facts: Integers on the structure that every program may name.
     """
 
     def __init__(self, device: Device, ref: ProblemRef) -> None:
@@ -223,6 +224,7 @@ class ResidentMatrix:
         self.csr.has_canonical_format = True
         self.dtype = ref.dtype
         self.bits = exact_bits(int(np.diff(indptr).max(initial=0)), ref.dtype.numpy)
+        self.facts = facts(self.csr)
         self._device, self._memory = device, Memory(device)
         self._formats: dict[Format, Converted] = {}
         self._footprints: dict[Format, Footprint | NotApplicableError] = {}
@@ -236,20 +238,6 @@ class ResidentMatrix:
         except DeviceFault:
             self.free()
             raise
-
-    @cached_property
-    def shape_facts(self) -> dict[str, int]:
-        """Integers on the structure that every program may name."""
-        lengths = np.diff(self.csr.indptr)
-        filled = np.flatnonzero(lengths)
-        # Columns ascend, so the ends of a row are what is farthest from its diagonal.
-        ends = self.csr.indptr[filled], self.csr.indptr[filled + 1] - 1
-        far = [int(np.abs(self.csr.indices[end] - filled).max(initial=0)) for end in ends]
-        return {
-            "longest": int(lengths.max(initial=0)),
-            "filled": int(filled.size),
-            "reach": max(far),
-        }
 
     def values(self, number: int) -> Buffer:
         """The values of an input set, in CSR order."""

@@ -24,11 +24,12 @@ def test_rates_divide_by_everything_that_was_asked():
     assert metrics.compile_rate(rows) == 2 / 4
 
 
-def test_not_applicable_is_left_out_for_a_baseline_and_counts_against_a_model():
+def test_not_applicable_is_left_out_for_a_baseline_and_counts_against_who_could_choose():
     baseline = [right("mine", 1.0), failed(Status.NOT_APPLICABLE, "m1")]
-    model = [dataclasses.replace(row, kind=Kind.MODEL) for row in baseline]
     assert metrics.correct_rate(baseline) == 1
-    assert metrics.correct_rate(model) == 1 / 2
+    for kind in (Kind.CHOOSER, Kind.MODEL):
+        chosen = [dataclasses.replace(row, kind=kind) for row in baseline]
+        assert metrics.correct_rate(chosen) == 1 / 2
 
 
 def test_a_failure_counts_as_a_tenth_of_the_reference():

@@ -1,0 +1,180 @@
+"""Fits ``heuristic``: ``python -m suite.baselines.fit .suite/CAMPAIGN ... [--out heuristic.json]``.
+
+The rows come from a campaign of all baselines on training matrices. The tree minimises what matters
+to its user, the mean logarithm of chosen time over best time, and not a number of misclassified
+matrices: to take the second best kernel costs little. Leaving out groups of matrices in turn tells
+which size of tree to take, and how far from the oracle it is on matrices that it has not seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from suite.author import Kind
+from suite.baselines.heuristic import RULE, Leaf, Node, Rule, Split, write
+from suite.journal import read
+from suite.matrices.sets import select
+from suite.matrices.structure import FEATURES, features
+from suite.record import Row
+
+MISSING = math.log(10)  # an author that does not apply, or fails: as the suite counts a failure
+FOLDS = 5
+LEAVES = (2, 4, 6, 8, 12, 16, 24)  # sizes to choose among
+LEAST = 4  # matrices in a leaf
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a tree is fitted on; letters: P problems, F features, A authors.
+
+    Attributes:
+        authors: A names.
+        known: Features, P × F, in the order of ``FEATURES``.
+        regret: log(time / best time), P × A.
+    """
+
+    authors: tuple[str, ...]
+    known: np.ndarray
+    regret: np.ndarray
+
+    def rows(self, chosen: np.ndarray) -> Table:
+        """The same for some of the problems."""
+        return Table(self.authors, self.known[chosen], self.regret[chosen])
+
+
+def table(rows: Sequence[Row], label: str, known: Mapping[str, Mapping[str, float]]) -> Table:
+    """The table of one label.
+
+    Args:
+        rows: Of a campaign.
+        label: ``spmv``, ``spmm32``.
+        known: Features by matrix.
+    """
+    mine = [row for row in rows if row.label == label and row.kind is Kind.BASELINE]
+    authors = sorted({row.author for row in mine})
+    matrices = sorted({row.matrix for row in mine if row.ok})
+    times = np.full((len(matrices), len(authors)), np.nan)
+    for row in mine:
+        if row.ok and row.hot_us:
+            times[matrices.index(row.matrix), authors.index(row.author)] = math.log(row.hot_us)
+    regret = times - np.nanmin(times, axis=1, keepdims=True)
+    regret[np.isnan(regret)] = MISSING
+    values = [[known[matrix][name] for name in FEATURES] for matrix in matrices]
+    return Table(tuple(authors), np.array(values), np.minimum(regret, MISSING))
+
+
+def fit(data: Table, leaves: int) -> Node:
+    """A tree with at most so many leaves, grown where it gains most.
+
+    Args:
+        data: At least one problem.
+        leaves: How many.
+    """
+    members: list[np.ndarray] = [np.arange(len(data.known))]
+    splits: dict[int, tuple[int, float, int, int]] = {}
+    open_leaves = {0: _best_split(data, members[0])}
+    while len(open_leaves) < leaves:
+        at = max(open_leaves, key=lambda leaf: open_leaves[leaf][0])
+        gain, feature, threshold = open_leaves.pop(at)
+        if gain <= 0:
+            open_leaves[at] = (gain, feature, threshold)
+            break
+        low = data.known[members[at], feature] <= threshold
+        splits[at] = (feature, threshold, len(members), len(members) + 1)
+        for side in (members[at][low], members[at][~low]):
+            open_leaves[len(members)] = _best_split(data, side)
+            members.append(side)
+
+    def node(at: int) -> Node:
+        if at in splits:
+            feature, threshold, low, high = splits[at]
+            return Split(FEATURES[feature], threshold, node(low), node(high))
+        order = np.argsort(data.regret[members[at]].mean(axis=0), kind="stable")
+        return Leaf(tuple(data.authors[i] for i in order))
+
+    return node(0)
+
+
+def loss(tree: Node, data: Table) -> np.ndarray:
+    """log(time / best time) of what the tree picks on each problem, P.
+
+    As the author does, a tree passes over what does not apply.
+    """
+    picked = []
+    for known, regret in zip(data.known, data.regret, strict=True):
+        at = tree
+        while isinstance(at, Split):
+            at = at.low if known[FEATURES.index(at.feature)] <= at.threshold else at.high
+        order = [regret[data.authors.index(name)] for name in at.ranking]
+        picked.append(next((r for r in order if r < MISSING), MISSING))
+    return np.array(picked)
+
+
+def cross_validated(data: Table, leaves: int) -> float:
+    """Mean loss on problems that were left out of the fit, each once."""
+    fold = np.random.default_rng(0).permutation(len(data.known)) % FOLDS
+    losses = [
+        loss(
+            fit(data.rows(np.flatnonzero(fold != f)), leaves), data.rows(np.flatnonzero(fold == f))
+        )
+        for f in range(FOLDS)
+    ]
+    return float(np.concatenate(losses).mean())
+
+
+def _best_split(data: Table, members: np.ndarray) -> tuple[float, int, float]:
+    """Gain, feature and threshold of the split that lowers the summed loss of the members most."""
+    regret = data.regret[members]
+    best = (0.0, 0, 0.0)
+    whole = regret.sum(axis=0).min() if len(members) else 0.0
+    for feature in range(data.known.shape[1]):
+        order = np.argsort(data.known[members, feature], kind="stable")
+        values = data.known[members[order], feature]
+        below = np.cumsum(regret[order], axis=0)
+        split = below.min(axis=1)[:-1] + (below[-1] - below[:-1]).min(axis=1)
+        at = np.arange(1, len(members))
+        allowed = (np.diff(values) > 0) & (at >= LEAST) & (len(members) - at >= LEAST)
+        if not allowed.any():
+            continue
+        where = int(np.argmin(np.where(allowed, split, np.inf)))
+        gain = float(whole - split[where])
+        if gain > best[0] + 1e-12:
+            best = (gain, feature, float((values[where] + values[where + 1]) / 2))
+    return best
+
+
+def main() -> None:
+    """Reads rows, fits a tree for each label, writes the rule and says how good it is."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="+", type=Path, help="folder of a campaign")
+    parser.add_argument("--out", type=Path, default=RULE)
+    options = parser.parse_args()
+    rows = [row for folder in options.folder for row in read(folder.absolute()).rows]
+    names = dict.fromkeys(row.matrix for row in rows)
+    known = {spec.name: features(spec.build().csr) for spec in select(",".join(names))}
+    trees, report = {}, {}
+    for label in dict.fromkeys(row.label for row in rows):
+        data = table(rows, label, known)
+        scores = {leaves: cross_validated(data, leaves) for leaves in LEAVES}
+        leaves = min(scores, key=scores.__getitem__)
+        trees[label] = fit(data, leaves)
+        report[label] = {
+            "matrices": len(data.known),
+            "leaves": leaves,
+            "slower_than_oracle_left_out": math.expm1(scores[leaves]),
+            "slower_than_oracle_fitted": math.expm1(float(loss(trees[label], data).mean())),
+        }
+    campaigns = ", ".join(dict.fromkeys(row.campaign for row in rows))
+    write(Rule(trees, f"campaign {campaigns}, {len(names)} training matrices"), options.out)
+    print(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()
