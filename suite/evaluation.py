@@ -111,6 +111,8 @@ class Evaluation:
             for many multiplications; only with ``hot``.
         emulated_us: Host time of one emulated run; only with ``ok``, only on the emulator, and
             never a basis for a speedup.
+        format: What the program reads, as its header says: ``csr``, ``sell c=32 sigma=1024``.
+        derived_bytes: Bytes of all that the program derives from it, before it multiplies.
         format_bytes: Bytes of every array of the format, or derived from it, that the program takes
             when it multiplies.
         conversion_ms: Host milliseconds that converting the matrix to the format took.
@@ -131,6 +133,8 @@ class Evaluation:
     fresh_us: float | None = None
     prepare_us: float | None = None
     emulated_us: float | None = None
+    format: str = ""
+    derived_bytes: int = 0
     format_bytes: int | None = None
     conversion_ms: float | None = None
     compile_ms: float | None = None

@@ -18,6 +18,7 @@ _AS_THEY_ARE = (
     "error_ratio",
     "registers",
     "spill_bytes",
+    "format",
     "format_bytes",
     "conversion_ms",
     "prepare_us",

@@ -123,6 +123,8 @@ class Row:
         prepare_us: Device time in which the program derives its own arrays, once for many runs.
         emulated_us: Host time of one emulated run; never a basis for a speedup.
         registers: Registers per thread; the compiler's other figures are bytes.
+        format: What the program reads: ``csr``, ``sell c=32 sigma=1024``.
+        derived_bytes: Bytes of what it derives from that, once for many runs.
         format_bytes: Bytes of the format's and derived arrays that a multiplication takes.
         conversion_ms: Host time of converting the matrix to the format.
         compile_ms: Time of compilation.
@@ -176,6 +178,8 @@ class Row:
     spill_bytes: int | None = None
     shared_bytes: int | None = None
     stack_bytes: int | None = None
+    format: str = ""
+    derived_bytes: int = 0
     format_bytes: int | None = None
     conversion_ms: float | None = None
     compile_ms: float | None = None
@@ -261,6 +265,8 @@ def judged(base: Row, problem: Problem, answer: Answer, verdict: Evaluation) -> 
         spill_bytes=resources.spill_bytes if resources else None,
         shared_bytes=resources.shared_bytes if resources else None,
         stack_bytes=resources.stack_bytes if resources else None,
+        format=verdict.format,
+        derived_bytes=verdict.derived_bytes,
         format_bytes=verdict.format_bytes,
         conversion_ms=verdict.conversion_ms,
         compile_ms=verdict.compile_ms,

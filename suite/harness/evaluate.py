@@ -214,7 +214,13 @@ class Evaluator:
             return _failed(blank, Status.NOT_APPLICABLE, error)
         sizes = prepared.nbytes | {array.name: array.nbytes for array in plan.derived}
         nbytes = sum(sizes[name] for name in plan.streamed)
-        known = replace(blank, format_bytes=nbytes, conversion_ms=prepared.conversion_ms)
+        known = replace(
+            blank,
+            format=declaration.format.spelling,
+            derived_bytes=sum(array.nbytes for array in plan.derived),
+            format_bytes=nbytes,
+            conversion_ms=prepared.conversion_ms,
+        )
         try:
             compiled = self._compile(declaration, problem.dtype, self._compilers[0])
         except CompileError as error:

@@ -165,7 +165,7 @@ def judge(
             checks.spoil()
             timed = device.measure(executable.run, checks.spoil, precision)
             checks.timed()
-            prepare_us = device.once_us(executable.prepare)
+            prepare_us = device.once_us(executable.prepare) if stage.derived else 0.0
             checks.fresh(EXACT)
     except _Refused as refusal:
         return Verdict(

@@ -209,10 +209,12 @@ def test_not_applicable_is_a_failure_of_a_model_alone(kind, rate, ratio):
     assert metrics.ratios(rows, reference, "hot") == ratio
 
 
-def test_the_best_of_the_baselines_is_chosen_by_its_hot_time():
+def test_the_best_of_the_baselines_has_the_best_hot_and_the_best_cold_time():
     slow_cold = dataclasses.replace(right("a", 4.0), cold_us=100.0)
     (best,) = metrics.best_of([right("b", 5.0), slow_cold], "best")
-    assert (best.hot_us, best.cold_us) == (4.0, 100.0)
+    assert (best.hot_us, best.cold_us, best.detail) == (4.0, 10.0, "a; cold: b")
+    (best,) = metrics.best_of([right("b", 5.0), right("a", 4.0)], "best")
+    assert (best.hot_us, best.cold_us, best.detail) == (4.0, 8.0, "a")
 
 
 def test_bandwidth_over_problems_is_a_geometric_mean():
