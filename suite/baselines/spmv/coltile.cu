@@ -2,7 +2,6 @@
 //! format coo
 //! choose TILE 36864 73728 147456
 //! choose BLOCK 512 1024
-//! require TILE*1024//BLOCK<150000
 //! let CHUNK 256
 //! require rows*ceildiv(cols*itemsize,TILE)<=8*nnz+65536
 //! require nnz+CHUNK*ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)<2000000000
