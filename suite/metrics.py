@@ -137,6 +137,12 @@ def bandwidth_gbps(row: Row, cache: Cache) -> float | None:
     return row.bytes_moved / time / 1e3 if time and row.bytes_moved is not None else None
 
 
+def bandwidth_fraction(row: Row, cache: Cache) -> float | None:
+    """Compulsory traffic over time, as a share of what the same GPU copies; hot it may exceed 1."""
+    speed = bandwidth_gbps(row, cache)
+    return speed / row.copy_gbps if speed is not None and row.copy_gbps else None
+
+
 def fastest(rows: Iterable[Row], cache: Cache) -> dict[str, int]:
     """On how many problems each author has the shortest time; ties count for every one of them."""
     best: dict[str, tuple[float, set[str]]] = {}
@@ -209,6 +215,10 @@ def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
         "correct": count(rows, Status.OK),
         "not_applicable": count(rows, Status.NOT_APPLICABLE),
         "infrastructure_errors": count(answered, Status.INFRASTRUCTURE_ERROR),
+        # Only where something was measured on a GPU: nowhere else can it be disturbed.
+        "disturbed": sum(r.disturbed != "" for r in rows)
+        if any(r.hot_us is not None for r in rows)
+        else None,
         "compile_rate": compile_rate(rows),
         "correct_rate": correct_rate(rows),
         "error_ratio_max": max(
@@ -231,6 +241,8 @@ def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
                 found[f"{name}_problems"] = len(covered) or None
         speeds = [speed for r in rows if (speed := bandwidth_gbps(r, cache))]
         found[f"bandwidth_gbps.{cache}"] = geometric_mean(speeds)
+        shares = [share for r in rows if (share := bandwidth_fraction(r, cache))]
+        found[f"bandwidth_fraction.{cache}"] = geometric_mean(shares)
         if any(time_us(row, cache) is not None for row in everyone):
             wins = fastest([row for row in everyone if row.author != BEST], cache)
             author = rows[0].author if rows else ""

@@ -121,6 +121,11 @@ class Row:
             ``settled`` whether the interval became tight. The same for ``cold``.
         fresh_us: As hot, but into an output that holds no earlier answer.
         prepare_us: Device time in which the program derives its own arrays, once for many runs.
+        copy_gbps: What the GPU copies, in 10⁹ bytes a second.
+        sm_mhz: Lowest clock of the multiprocessors that was seen while measuring.
+        disturbed: What was wrong with the GPU while measuring, also when repeated; empty where
+            nothing was.
+        attempts: How often it was measured.
         emulated_us: Host time of one emulated run; never a basis for a speedup.
         registers: Registers per thread; the compiler's other figures are bytes.
         format: What the program reads: ``csr``, ``sell c=32 sigma=1024``.
@@ -173,6 +178,10 @@ class Row:
     cold_settled: bool | None = None
     fresh_us: float | None = None
     prepare_us: float | None = None
+    copy_gbps: float | None = None
+    sm_mhz: int | None = None
+    disturbed: str = ""
+    attempts: int = 1
     emulated_us: float | None = None
     registers: int | None = None
     spill_bytes: int | None = None
@@ -260,6 +269,7 @@ def judged(base: Row, problem: Problem, answer: Answer, verdict: Evaluation) -> 
         **_times("cold", verdict.cold),
         fresh_us=verdict.fresh_us,
         prepare_us=verdict.prepare_us,
+        **(dataclasses.asdict(verdict.conditions) if verdict.conditions else {}),
         emulated_us=verdict.emulated_us,
         registers=resources.registers if resources else None,
         spill_bytes=resources.spill_bytes if resources else None,

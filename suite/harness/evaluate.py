@@ -127,6 +127,7 @@ class Evaluator:
         self._spare: Worker | None = None
         self._worker, self.facts = self._open(device)
         self._lock = _device_lock(self.facts)
+        self.facts = self._with_bandwidth()
 
     def __enter__(self) -> Evaluator:
         return self
@@ -342,6 +343,19 @@ class Evaluator:
                 reasons.append(str(error).splitlines()[0])
         raise DeviceUnavailable("; ".join(reasons))
 
+    def _with_bandwidth(self) -> DeviceFacts:
+        """The facts with the speed of the memory, which is measured once and like all else."""
+        try:
+            with self._lock:
+                copy_gbps = self._worker.call("copy_gbps", timeout=self.settings.load_s)
+        except (RuntimeError, OSError) as error:
+            self.close()
+            raise DeviceUnavailable(str(error).splitlines()[0]) from error
+        if copy_gbps is None:
+            return self.facts
+        details = {**self.facts.details, "copy_gbps": f"{copy_gbps:.0f}"}
+        return replace(self.facts, details=details)
+
     def _arguments(self, kind: str) -> dict[str, Any]:
         if kind == "cuda":
             return {"cache": self.settings.cache / "cubin", "ordinal": self.settings.ordinal}
@@ -364,6 +378,7 @@ def _evaluation(known: Evaluation, verdict: Verdict, resources: Resources | None
         cold=verdict.cold,
         fresh_us=verdict.fresh_us,
         prepare_us=verdict.prepare_us,
+        conditions=verdict.conditions,
         emulated_us=verdict.emulated_us,
         detail=verdict.detail,
         log=verdict.log or known.log,

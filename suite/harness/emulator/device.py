@@ -334,6 +334,9 @@ class EmulatorDevice:
             samples.append((time.perf_counter() - start) * 1e6)
         return median(samples)
 
+    def copy_gbps(self) -> None:
+        """Nothing: the host's memory is no GPU's."""
+
 
 def _host(buffer: Buffer) -> HostBuffer:
     if not isinstance(buffer, HostBuffer):
