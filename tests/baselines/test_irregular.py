@@ -18,7 +18,7 @@ from suite.harness.evaluate import Evaluator, Settings
 from suite.matrices.base import Matrix, canonical
 from suite.problem import DType, Op, Problem
 
-FILES = ("coltile", "csr_packed", "csr_xshared", "nnzsplit")
+FILES = ("coltile", "csr_adaptive", "csr_packed", "csr_xshared", "nnzsplit")
 AUTHORS = [
     author for author in baselines() if author.name.split("-")[0] in FILES and Op.SPMV in author.texts
 ]
