@@ -3,17 +3,19 @@
 //! choose LANES 8 32
 //! choose HEIGHT 4 8
 //! choose THREADS 256 512
-//! require rows + cols < 2147483000
+//! require rows + cols < 2147480000
 //! derived runs int diags
 //! prepare find_runs grid=ceildiv(diags,128) block=128
-//! launch dia_vec4 grid=(n%4==0)*ceildiv(rows,HEIGHT*(THREADS//LANES))*ceildiv(n,4*LANES) block=LANES,THREADS//LANES
-//! launch dia_any grid=(n%4!=0)*ceildiv(rows,HEIGHT*(THREADS//LANES))*ceildiv(n,LANES) block=LANES,THREADS//LANES
+//! launch dia_vec4 grid=(n%4==0)*ceildiv(rows,HEIGHT*(THREADS*4//itemsize//LANES))*ceildiv(n,4*LANES) block=LANES,THREADS*4//itemsize//LANES
+//! launch dia_any grid=(n%4!=0)*ceildiv(rows,HEIGHT*(THREADS*4//itemsize//LANES))*ceildiv(n,LANES) block=LANES,THREADS*4//itemsize//LANES
 
 // HEIGHT neighbouring rows a thread, so that one vector brings a diagonal's values for all of them.
 // Along a run of neighbouring diagonals a window of HEIGHT rows of B slides through the registers:
 // a band of D diagonals costs D + HEIGHT - 1 loads of B instead of D * HEIGHT. What the runs of a
 // stencil share is in the L1. Column slices of the same rows are neighbours in the grid and share
 // the matrix in the L2.
+
+#define BOUNDS __launch_bounds__(THREADS * 4 / sizeof(real))
 
 __device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
 
@@ -94,7 +96,7 @@ __device__ void multiply(int rows, int cols, int n, int diags, int pitch,
   const int length = n / (int)(sizeof(Vec) / sizeof(real));
   const int slices = (length + LANES - 1) / LANES;
   const int at = blockIdx.x % slices * LANES + threadIdx.x;
-  const long long row = HEIGHT * ((long long)(blockIdx.x / slices) * blockDim.y + threadIdx.y);
+  const int row = HEIGHT * (blockIdx.x / slices * blockDim.y + threadIdx.y);
   if (row >= rows || at >= length) return;
   const Dense<Vec> dense = {B + at, length, cols - 1};
   vals += row;  // the pitch reaches past the last row
@@ -104,7 +106,7 @@ __device__ void multiply(int rows, int cols, int n, int diags, int pitch,
   for (int i = 0; i < HEIGHT; ++i) sum[i] = Vec();
   for (int d = 0, run; d < diags; d += run) {
     run = runs[d];
-    int col = (int)row + offsets[d];
+    int col = row + offsets[d];
     const real* value = vals + (size_t)d * pitch;
     Vec window[HEIGHT];
 #pragma unroll
@@ -130,16 +132,18 @@ __device__ void multiply(int rows, int cols, int n, int diags, int pitch,
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    dia_vec4(int rows, int cols, int n, int diags, int pitch, const int* __restrict__ offsets,
-             const int* __restrict__ runs, const real* __restrict__ vals,
-             const real* __restrict__ B, real* __restrict__ C) {
+extern "C" __global__ void BOUNDS dia_vec4(int rows, int cols, int n, int diags, int pitch,
+                                           const int* __restrict__ offsets,
+                                           const int* __restrict__ runs,
+                                           const real* __restrict__ vals,
+                                           const real* __restrict__ B, real* __restrict__ C) {
   multiply(rows, cols, n, diags, pitch, offsets, runs, vals, (const real4*)B, (real4*)C);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    dia_any(int rows, int cols, int n, int diags, int pitch, const int* __restrict__ offsets,
-            const int* __restrict__ runs, const real* __restrict__ vals, const real* __restrict__ B,
-            real* __restrict__ C) {
+extern "C" __global__ void BOUNDS dia_any(int rows, int cols, int n, int diags, int pitch,
+                                          const int* __restrict__ offsets,
+                                          const int* __restrict__ runs,
+                                          const real* __restrict__ vals, const real* __restrict__ B,
+                                          real* __restrict__ C) {
   multiply(rows, cols, n, diags, pitch, offsets, runs, vals, B, C);
 }
