@@ -264,15 +264,16 @@ __device__ void store_four(double* to, const double (&v)[4]) {
   ((double2*)to)[1] = make_double2(v[2], v[3]);
 }
 
-__device__ void load_four(const unsigned short* from, unsigned short (&to)[4]) {
-  const uint2 v = __ldcs((const uint2*)from);
-  to[0] = v.x & 0xffff, to[1] = v.x >> 16, to[2] = v.y & 0xffff, to[3] = v.y >> 16;
+// Four of 16 bits.
+__device__ uint2 load_four(const unsigned short* from) { return __ldcs((const uint2*)from); }
+__device__ int nth_of(const uint2& four, int i) {
+  return (i < 2 ? four.x : four.y) >> i % 2 * 16 & 0xffff;
 }
 
 // What a thread takes at once: BATCH times four entries, THREADS fours apart.
 struct Entries {
   real value[BATCH][4];
-  unsigned short col[BATCH][4];
+  uint2 cols[BATCH];
   int to[BATCH];
 };
 
@@ -285,7 +286,7 @@ __device__ void load_entries(int four, int end, const real* __restrict__ tile_va
     const int at = four + i * THREADS;
     if (at < end) {
       entries.to[i] = __ldcs(chunk_to + at / (CHUNK / 4));
-      load_four(tile_cols + (size_t)at * 4, entries.col[i]);
+      entries.cols[i] = load_four(tile_cols + (size_t)at * 4);
       load_four(tile_vals + (size_t)at * 4, entries.value[i]);
     }
   }
@@ -328,7 +329,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM)
         if (here < end) {
           real product[4];
 #pragma unroll
-          for (int j = 0; j < 4; ++j) product[j] = entries.value[i][j] * tile[entries.col[i][j]];
+          for (int j = 0; j < 4; ++j)
+            product[j] = entries.value[i][j] * tile[nth_of(entries.cols[i], j)];
           const size_t slot = (size_t)entries.to[i] * CHUNK + here % (CHUNK / 4) * 4;
           store_four(products + slot, product);
         }
@@ -345,12 +347,12 @@ __device__ void stage_products(int first, int end, const real* __restrict__ prod
   const int each = 16 / (int)sizeof(real);  // fours that a thread loads together
   for (int base = first; base < end; base += each * SUMMERS) {
     real product[each][4];
-    unsigned short spot[each][4];
+    uint2 spot[each];
 #pragma unroll
     for (int i = 0; i < each; ++i) {
       const int four = base + i * SUMMERS + threadIdx.x;
       if (four < end) {
-        load_four(spots + (size_t)four * 4, spot[i]);
+        spot[i] = load_four(spots + (size_t)four * 4);
         load_four(products + (size_t)four * 4, product[i]);
       }
     }
@@ -358,7 +360,7 @@ __device__ void stage_products(int first, int end, const real* __restrict__ prod
     for (int i = 0; i < each; ++i) {
       if (base + i * SUMMERS + threadIdx.x < end) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) stage[spot[i][j]] = product[i][j];
+        for (int j = 0; j < 4; ++j) stage[nth_of(spot[i], j)] = product[i][j];
       }
     }
   }
