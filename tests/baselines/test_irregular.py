@@ -20,7 +20,9 @@ from suite.problem import DType, Op, Problem
 
 FILES = ("coltile", "csr_adaptive", "csr_packed", "csr_xshared", "nnzsplit")
 AUTHORS = [
-    author for author in baselines() if author.name.split("-")[0] in FILES and Op.SPMV in author.texts
+    author
+    for author in baselines()
+    if author.name.split("-")[0] in FILES and Op.SPMV in author.texts
 ]
 
 
