@@ -1,8 +1,8 @@
 //! op spmv
 //! choose BITS 16 32
 //! choose TEAM 1 2 8
-//! choose KEEP 0 24
-//! let BATCH 2
+//! let KEEP 24
+//! choose BATCH 2 4
 //! format csr
 //! require 4 * rows * longest <= 5 * nnz
 //! require BITS == 32 or cols <= 65536 or (reach < 32768 and rows < cols + 32768)
@@ -71,38 +71,51 @@ __device__ void fetch_four(const double* from, double (&to)[4]) {
   to[0] = low.x, to[1] = low.y, to[2] = high.x, to[3] = high.y;
 }
 
-// One member's share of a row; x begins at the column that code 0 stands for.
-template <bool KEPT>
-__device__ real share(int row, int member, int longest, size_t pitch, const Code* codes,
-                      const real* packed, const real* x) {
-  const int groups = longest / 4;
-  real sum = 0;
-  for (int first = member; first < groups; first += TEAM * BATCH) {
-    Code4 code[BATCH];
-    real v[BATCH][4];
+// The row as one member of its team sees it; x begins at the column that code 0 stands for.
+struct Row {
+  int number, longest;
+  size_t pitch;
+  const Code* codes;
+  const real* packed;
+  const real* x;
+};
+
+// Sum over COUNT groups, the first and every TEAM-th after it, all of which are under way at once.
+template <bool KEPT, int COUNT>
+__device__ real sum_groups(const Row& row, int first) {
+  Code4 code[COUNT];
+  real v[COUNT][4];
 #pragma unroll
-    for (int b = 0; b < BATCH; ++b) {
-      const int group = first + b * TEAM;
-      if (group >= groups) break;
-      const size_t slot = 4 * (group * pitch + row);
-      code[b] = fetch<KEPT>((const Code4*)(codes + slot));
-      fetch_four<KEPT>(packed + slot, v[b]);
-    }
-#pragma unroll
-    for (int b = 0; b < BATCH; ++b) {
-      if (first + b * TEAM >= groups) break;
-      sum += v[b][0] * x[code[b].x] + v[b][1] * x[code[b].y];
-      sum += v[b][2] * x[code[b].z] + v[b][3] * x[code[b].w];
-    }
+  for (int i = 0; i < COUNT; ++i) {
+    const size_t slot = 4 * ((first + i * TEAM) * row.pitch + row.number);
+    code[i] = fetch<KEPT>((const Code4*)(row.codes + slot));
+    fetch_four<KEPT>(row.packed + slot, v[i]);
   }
-  for (int k = groups * 4 + member; k < longest; k += TEAM) {
-    const size_t slot = k * pitch + row;
-    sum += fetch<KEPT>(packed + slot) * x[fetch<KEPT>(codes + slot)];
+  real sum = 0;
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    sum += v[i][0] * row.x[code[i].x] + v[i][1] * row.x[code[i].y];
+    sum += v[i][2] * row.x[code[i].z] + v[i][3] * row.x[code[i].w];
   }
   return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(128)
+template <bool KEPT>
+__device__ real share(const Row& row, int member) {
+  const int groups = row.longest / 4;
+  real sum = 0;
+  int g = member;
+  for (; g + (BATCH - 1) * TEAM < groups; g += BATCH * TEAM) sum += sum_groups<KEPT, BATCH>(row, g);
+  for (; g < groups; g += TEAM) sum += sum_groups<KEPT, 1>(row, g);
+#pragma unroll 3
+  for (int k = groups * 4 + member; k < row.longest; k += TEAM) {
+    const size_t slot = k * row.pitch + row.number;
+    sum += fetch<KEPT>(row.packed + slot) * row.x[fetch<KEPT>(row.codes + slot)];
+  }
+  return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(128, 8)
     multiply(int rows, int cols, int longest, const unsigned short* __restrict__ codes,
              const real* __restrict__ packed, const real* __restrict__ x, real* __restrict__ y) {
   const int lane = threadIdx.x % 32;
@@ -114,10 +127,8 @@ extern "C" __global__ void __launch_bounds__(128)
   const bool kept = blockIdx.x % SHARES * megabytes < (float)SHARES * KEEP;
   real sum = 0;
   if (row < rows) {
-    const real* from = x + origin(row, cols);
-    const Code* all = (const Code*)codes;
-    sum = kept ? share<true>(row, member, longest, pitch, all, packed, from)
-               : share<false>(row, member, longest, pitch, all, packed, from);
+    const Row mine = {(int)row, longest, pitch, (const Code*)codes, packed, x + origin(row, cols)};
+    sum = kept ? share<true>(mine, member) : share<false>(mine, member);
   }
 #pragma unroll
   for (int step = 32 / TEAM; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
