@@ -10,6 +10,7 @@
 //! derived pieces int 16*ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)
 //! derived bucket_entries int ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)
 //! derived bucket_chunk int ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)+1
+//! derived spans int 4*(sms*1024//BLOCK)
 //! derived chunk_info unsigned nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)
 //! derived tile_heads ushort 32*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536))
 //! derived tile_rows ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536))
@@ -18,6 +19,7 @@
 //! prepare count grid=ceildiv(nnz,256) block=256
 //! prepare sum_pieces grid=16*ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536) block=256
 //! prepare place_buckets grid=min(ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536),1) block=1024
+//! prepare divide grid=min(nnz,1) block=1024
 //! prepare place_rows grid=16*ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536) block=256
 //! prepare scatter grid=ceildiv(nnz,256) block=256
 //! prepare mark grid=ceildiv(nnz,2048)+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536) block=256
@@ -153,6 +155,21 @@ extern "C" __global__ void place_buckets(int rows, int cols, int* __restrict__ p
     base += scanned.y;
   }
   if (threadIdx.x == 0) bucket_chunk[buckets] = base;
+}
+
+// For each block of the multiplication its first chunk, the end of those in the same tile, the
+// tile, and the end of all its chunks.
+extern "C" __global__ void divide(int rows, int cols, int nnz, int sms,
+                                  const int* __restrict__ bucket_chunk, int* __restrict__ spans) {
+  const int row_blocks = row_blocks_of(rows), tiles = tiles_of(cols);
+  const int blocks = min(sms * (1024 / BLOCK), nnz);
+  const long long chunks = bucket_chunk[tiles * row_blocks];
+  for (int block = threadIdx.x; block < blocks; block += blockDim.x) {
+    const int first = (int)(chunks * block / blocks), last = (int)(chunks * (block + 1) / blocks);
+    const int at = first < last ? find_last(bucket_chunk, tiles, row_blocks, first) : 0;
+    const int end = min(last, bucket_chunk[(at + 1) * row_blocks]);
+    ((int4*)spans)[block] = make_int4(first, end, at, last);
+  }
 }
 
 // Counts become how far the row's entries in the tile move: their slot less their place in COO.
@@ -308,7 +325,7 @@ __device__ void sum_runs(const Share& share, int lane, const real* tile, real* s
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
-    coltile(int rows, int cols, const int* __restrict__ bucket_chunk,
+    coltile(int rows, int cols, const int* __restrict__ spans, const int* __restrict__ bucket_chunk,
             const unsigned* __restrict__ chunk_info, const unsigned short* __restrict__ tile_heads,
             const unsigned short* __restrict__ tile_rows,
             const unsigned short* __restrict__ tile_cols, const real* __restrict__ tile_vals,
@@ -318,12 +335,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   real* stage = tile + COLS + warp * STAGE;
   const int row_blocks = row_blocks_of(rows), tiles = tiles_of(cols);
-  const long long chunks = bucket_chunk[tiles * row_blocks];
-  int first = (int)(chunks * blockIdx.x / gridDim.x);
-  const int last = (int)(chunks * (blockIdx.x + 1) / gridDim.x);
+  const int4 span = ((const int4*)spans)[blockIdx.x];
+  int first = span.x, end = span.y, at = span.z;
+  const int last = span.w;
   while (first < last) {
-    const int at = find_last(bucket_chunk, tiles, row_blocks, first);
-    const int end = min(last, bucket_chunk[(at + 1) * row_blocks]);
     Share next;
     if (AHEAD && first + warp < end) {
       next = load_share(first + warp, lane, tile_vals, tile_cols, tile_heads, chunk_info);
@@ -357,5 +372,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
       __syncwarp();
     }
     first = end;
+    if (first < last) {
+      if (bucket_chunk[(++at + 1) * row_blocks] <= first) {  // the next tile is empty
+        at += find_last(bucket_chunk + at * row_blocks, tiles - at, row_blocks, first);
+      }
+      end = min(last, bucket_chunk[(at + 1) * row_blocks]);
+    }
   }
 }
