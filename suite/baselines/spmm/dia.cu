@@ -15,7 +15,9 @@
 // stencil share is in the L1. Column slices of the same rows are neighbours in the grid and share
 // the matrix in the L2.
 
-#define BOUNDS __launch_bounds__(THREADS * 4 / sizeof(real))
+// Blocks a multiprocessor: few enough that the loads of four diagonals stay in flight together.
+#define RESIDENT (HEIGHT == 8 ? 512 / THREADS : THREADS == 256 ? 3 : 2)
+#define BOUNDS __launch_bounds__(THREADS * 4 / sizeof(real), RESIDENT)
 
 __device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
 
