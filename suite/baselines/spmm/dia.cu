@@ -2,12 +2,11 @@
 //! format dia
 //! choose LANES 8 32
 //! choose HEIGHT 4 8
-//! choose THREADS 256 512
 //! require rows + cols < 2147480000
 //! derived runs int diags
 //! prepare find_runs grid=ceildiv(diags,128) block=128
-//! launch dia_vec4 grid=(n%4==0)*ceildiv(rows,HEIGHT*(THREADS*4//itemsize//LANES))*ceildiv(n,4*LANES) block=LANES,THREADS*4//itemsize//LANES
-//! launch dia_any grid=(n%4!=0)*ceildiv(rows,HEIGHT*(THREADS*4//itemsize//LANES))*ceildiv(n,LANES) block=LANES,THREADS*4//itemsize//LANES
+//! launch dia_vec4 grid=(n%4==0)*ceildiv(rows,HEIGHT*(1024//itemsize//LANES))*ceildiv(n,4*LANES) block=LANES,1024//itemsize//LANES
+//! launch dia_any grid=(n%4!=0)*ceildiv(rows,HEIGHT*(1024//itemsize//LANES))*ceildiv(n,LANES) block=LANES,1024//itemsize//LANES
 
 // HEIGHT neighbouring rows a thread, so that one vector brings a diagonal's values for all of them.
 // Along a run of neighbouring diagonals a window of HEIGHT rows of B slides through the registers:
@@ -15,7 +14,8 @@
 // stencil share is in the L1. Column slices of the same rows are neighbours in the grid and share
 // the matrix in the L2.
 
-#define BOUNDS __launch_bounds__(THREADS * 4 / sizeof(real))
+// Few enough blocks a multiprocessor that the loads of four diagonals stay in flight together.
+#define BOUNDS __launch_bounds__(1024 / sizeof(real), HEIGHT == 4 ? 3 : 2)
 
 __device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
 
