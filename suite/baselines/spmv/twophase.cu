@@ -2,54 +2,81 @@
 //! format csr
 //! choose PER_SM 1 2
 //! choose SEGMENT_BYTES 32768 65536 131072
+//! choose PIECE 1 8
 //! let TILE_BYTES 196608
 //! let CHUNK 32
 //! let MAX_TILES 256
+//! let RANGE 1024
 //! require ceildiv(cols*itemsize*PER_SM,TILE_BYTES)<=MAX_TILES
 //! require rows<=4*nnz+65536
-//! require nnz+CHUNK*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)<2000000000
+//! require nnz+CHUNK*PIECE*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)<2000000000
+//! derived row_bits unsigned nnz//32+1 zero
+//! derived piece_bits unsigned RANGE//32*(nnz//RANGE+1)
+//! derived pieces_before int RANGE//32*(nnz//RANGE+1)
+//! derived range_pieces int nnz//RANGE+1
+//! derived piece_first int nnz+1
+//! derived row_piece int rows+1
 //! derived in_tile int ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
+//! derived lines_in_tile int ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
 //! derived in_segment int ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
 //! derived tile_chunk int ceildiv(cols*itemsize*PER_SM,TILE_BYTES)+1
-//! derived segment_chunk int nnz*itemsize//SEGMENT_BYTES+2
-//! derived segment_row int nnz*itemsize//SEGMENT_BYTES+2
-//! derived crossing int nnz*itemsize//SEGMENT_BYTES+1
+//! derived tile_line int ceildiv(cols*itemsize*PER_SM,TILE_BYTES)+1
+//! derived segment_chunk int (nnz*itemsize//SEGMENT_BYTES+1)+1
+//! derived segment_row int (nnz*itemsize//SEGMENT_BYTES+1)+1
+//! derived crossing int (nnz*itemsize//SEGMENT_BYTES+1)
 //! derived share_chunk int sms*PER_SM+1
 //! derived begins unsigned (nnz*itemsize//SEGMENT_BYTES+1)*SEGMENT_BYTES//itemsize//32 zero
-//! derived chunk_to int nnz//CHUNK+ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
-//! derived tile_vals real nnz+CHUNK*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
-//! derived tile_cols ushort nnz+CHUNK*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
+//! derived chunk_info unsigned 2*(nnz//CHUNK+ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1))
+//! derived tile_vals real nnz+CHUNK*PIECE*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
+//! derived tile_cols ushort nnz+CHUNK*PIECE*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
 //! derived spots ushort nnz+CHUNK*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
 //! workspace products real nnz+CHUNK*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
-//! prepare count grid=nnz*itemsize//SEGMENT_BYTES+1 block=1024
+//! prepare mark_rows grid=ceildiv(rows,256) block=256
+//! prepare mark_pieces grid=ceildiv(nnz//RANGE+1,8) block=256
+//! prepare place_ranges grid=1 block=1024
+//! prepare list_pieces grid=ceildiv(nnz//RANGE+1,8) block=256
+//! prepare point_rows grid=ceildiv(rows+1,256) block=256
+//! prepare count grid=(nnz*itemsize//SEGMENT_BYTES+1) block=1024
 //! prepare place_in_tile grid=ceildiv(cols*itemsize*PER_SM,TILE_BYTES) block=1024
 //! prepare place grid=1 block=1024
-//! prepare scatter grid=nnz*itemsize//SEGMENT_BYTES+1 block=1024
-//! prepare cut_rows grid=ceildiv(nnz*itemsize//SEGMENT_BYTES+2,64) block=64
-//! prepare find_crossing grid=ceildiv(nnz*itemsize//SEGMENT_BYTES+1,64) block=64
-//! prepare mark_rows grid=ceildiv(rows,256) block=256
+//! prepare scatter grid=(nnz*itemsize//SEGMENT_BYTES+1) block=1024
+//! prepare cut_shares grid=ceildiv(sms*PER_SM+1,64) block=64
+//! prepare cut_rows grid=ceildiv((nnz*itemsize//SEGMENT_BYTES+1)+1,64) block=64
+//! prepare find_crossing grid=ceildiv((nnz*itemsize//SEGMENT_BYTES+1),64) block=64
 //! launch multiply grid=sms*PER_SM block=1024//PER_SM shared=TILE_BYTES//PER_SM
-//! launch sum_rows grid=nnz*itemsize//SEGMENT_BYTES+1 block=SEGMENT_BYTES//128 shared=SEGMENT_BYTES+SEGMENT_BYTES//128*itemsize+16
+//! launch sum_rows grid=(nnz*itemsize//SEGMENT_BYTES+1) block=SEGMENT_BYTES//128 shared=SEGMENT_BYTES+SEGMENT_BYTES//128*itemsize+16
 
 // Where columns and rows are scattered, 32-byte accesses to the L2 take the time, be they gathers
 // of x or atomic adds into y. Two steps need neither (propagation blocking: Beamer, Asanovic and
-// Patterson, 2017): entries lie in buckets, one for each tile of columns and segment of the CSR
-// order. `multiply` goes through them tile by tile, x in shared memory, and writes products to the
-// bucket's place in its segment; `sum_rows` puts a segment's products back into CSR order in shared
-// memory and sums its rows there. 16 bytes an entry, all coalesced; products stay in the L2.
+// Patterson, 2017). A piece is up to PIECE neighbours of a row in one tile of columns; pieces lie
+// in buckets, one for each tile and segment of the CSR order, longest first, 32 side by side as in
+// SELL. `multiply` goes through them tile by tile, x in shared memory, and writes each piece's
+// product to its bucket's place in the segment; `sum_rows` puts a segment's products back into CSR
+// order in shared memory and sums rows there. All coalesced: 6 bytes an entry and 10 a piece, of
+// which 8 stay in the L2.
 
 #define TILE ((int)(TILE_BYTES / PER_SM / sizeof(real)))  // columns of a tile
-#define SEGMENT ((int)(SEGMENT_BYTES / sizeof(real)))     // entries of a segment
+#define SEGMENT ((int)(SEGMENT_BYTES / sizeof(real)))     // pieces of a segment
 #define THREADS (1024 / PER_SM)                           // of multiply
 #define SUMMERS (SEGMENT_BYTES / 128)                     // threads of sum_rows
 #define SPAN (SEGMENT / SUMMERS)                          // neighbours that one of them sums
 #define DUMP (SUMMERS * (SPAN + 1))                       // spot of products that fill up a chunk
-#define TILE_COST (TILE_BYTES / PER_SM / 12 / CHUNK)      // chunks read while a tile is loaded
 #define BATCH (sizeof(real) == 4 ? 2 : 1)                 // vectors of four on their way
+#define EVERY 0xffffffffu
+
+// Shares of work are cut by bytes: those of a line, of a chunk, and of what is loaded in the time
+// that it takes to load a tile.
+#define LINE_COST 192
+#define CHUNK_COST 136
+#define TILE_COST (TILE_BYTES / PER_SM)
+
+// A chunk is 32 pieces of one bucket. Its lines hold an entry of each: first lines of all chunks
+// come first, in their order, then the further lines of chunks with longer pieces.
+// chunk_info: lines less one and place of the products; first further line.
+#define LINES_SHIFT 27
 
 __device__ int tiles_of(int cols) { return cols / TILE + (cols % TILE > 0); }
-__device__ int segments_of(int nnz) { return nnz / SEGMENT + 1; }
-
+__device__ int max_segments(int nnz) { return nnz / SEGMENT + 1; }
 // Where entry k of a segment lies in shared memory: spans begin in different banks.
 __device__ int spot_of(int k) { return k + k / SPAN; }
 
@@ -73,7 +100,7 @@ __device__ int2 block_scan(int value, int* warp_sums) {
   int sum = value;
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
-    const int below = __shfl_up_sync(0xffffffffu, sum, step);
+    const int below = __shfl_up_sync(EVERY, sum, step);
     if (lane >= step) sum += below;
   }
   __syncthreads();  // the sums of an earlier call have been read
@@ -87,37 +114,50 @@ __device__ int2 block_scan(int value, int* warp_sums) {
   return make_int2(before + sum - value, all);
 }
 
-// Takes the next place of a tile for each lane; lanes without an entry say tile -1.
-__device__ int take_place(int tile, int* taken) {
+// Takes the next place of a key for each lane; lanes without a piece say -1.
+__device__ int take_place(int key, int* taken) {
   const int lane = threadIdx.x % 32;
-  const unsigned peers = __match_any_sync(0xffffffffu, tile);
+  const unsigned peers = __match_any_sync(EVERY, key);
   const int leader = __ffs(peers) - 1;
   int place = 0;
-  if (lane == leader && tile >= 0) place = atomicAdd(&taken[tile], __popc(peers));
-  return __shfl_sync(0xffffffffu, place, leader) + __popc(peers & ((1u << lane) - 1));
+  if (lane == leader && key >= 0) place = atomicAdd(&taken[key], __popc(peers));
+  return __shfl_sync(EVERY, place, leader) + __popc(peers & ((1u << lane) - 1));
 }
 
-// Chunks of each bucket: how many, for place_in_tile, and where they begin in the segment.
-extern "C" __global__ void count(int cols, int nnz, const int* __restrict__ col_idx,
-                                 int* __restrict__ in_tile, int* __restrict__ in_segment,
-                                 int* __restrict__ segment_chunk) {
-  __shared__ int taken[MAX_TILES], warp_sums[32];
-  const int tiles = tiles_of(cols), t = threadIdx.x;
-  const long long first = (long long)blockIdx.x * SEGMENT,
-                  end = min((long long)nnz, first + SEGMENT);
-  if (t < tiles) taken[t] = 0;
-  __syncthreads();
-  for (long long k = first + t; k - t % 32 < end; k += blockDim.x) {
-    take_place(k < end ? col_idx[k] / TILE : -1, taken);
+// A bit for each entry that is the first of its row.
+extern "C" __global__ void mark_rows(int rows, const int* __restrict__ row_ptr,
+                                     unsigned* __restrict__ row_bits) {
+  const long long row = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  const int k = row_ptr[row];
+  if (k < row_ptr[row + 1]) atomicOr(&row_bits[k / 32], 1u << k % 32);
+}
+
+// A bit for each entry that begins a piece: a warp takes RANGE entries, where pieces begin anew.
+extern "C" __global__ void mark_pieces(int nnz, const int* __restrict__ col_idx,
+                                       const unsigned* __restrict__ row_bits,
+                                       unsigned* __restrict__ piece_bits,
+                                       int* __restrict__ range_pieces) {
+  const int range = (int)(((long long)blockIdx.x * blockDim.x + threadIdx.x) / 32);
+  const int lane = threadIdx.x % 32;
+  if (range > nnz / RANGE) return;
+  int last_tile = -1, last_begin = 0, pieces = 0;
+  for (int i = 0; i < RANGE; i += 32) {
+    const long long k = (long long)range * RANGE + i + lane;
+    const int tile = k < nnz ? col_idx[k] / TILE : -1;
+    const unsigned rows = k - lane <= nnz ? row_bits[k / 32] : 0;
+    int before = __shfl_up_sync(EVERY, tile, 1);
+    if (lane == 0) before = last_tile;
+    const unsigned begun = __ballot_sync(EVERY, tile != before || (rows >> lane & 1));
+    const unsigned here = begun & (EVERY >> (31 - lane));
+    const int begin = here != 0 ? i + 31 - __clz(here) : last_begin;
+    const unsigned bits = __ballot_sync(EVERY, k < nnz && (i + lane - begin) % PIECE == 0);
+    if (lane == 0) piece_bits[k / 32] = bits;
+    pieces += __popc(bits);
+    last_tile = __shfl_sync(EVERY, tile, 31);
+    last_begin = __shfl_sync(EVERY, begin, 31);
   }
-  __syncthreads();
-  const int chunks = t < tiles ? (taken[t] + CHUNK - 1) / CHUNK : 0;
-  const int2 scanned = block_scan(chunks, warp_sums);
-  if (t < tiles) {
-    in_tile[(size_t)t * gridDim.x + blockIdx.x] = chunks;
-    in_segment[(size_t)blockIdx.x * tiles + t] = scanned.x;
-  }
-  if (t == 0) segment_chunk[blockIdx.x] = scanned.y;
+  if (lane == 0) range_pieces[range] = pieces;
 }
 
 // Counts become the sums of those before; returns the sum of all.
@@ -132,91 +172,254 @@ __device__ int scan_counts(int* counts, int number, int* warp_sums) {
   return base;
 }
 
+extern "C" __global__ void place_ranges(int nnz, int* __restrict__ range_pieces,
+                                        int* __restrict__ piece_first) {
+  __shared__ int warp_sums[32];
+  const int pieces = scan_counts(range_pieces, nnz / RANGE + 1, warp_sums);
+  if (threadIdx.x == 0) piece_first[pieces] = nnz;
+}
+
+// The first entry of each piece, and the pieces before each word of bits.
+extern "C" __global__ void list_pieces(int nnz, const unsigned* __restrict__ piece_bits,
+                                       const int* __restrict__ range_pieces,
+                                       int* __restrict__ pieces_before,
+                                       int* __restrict__ piece_first) {
+  const int range = (int)(((long long)blockIdx.x * blockDim.x + threadIdx.x) / 32);
+  const int lane = threadIdx.x % 32;
+  if (range > nnz / RANGE) return;
+  int pieces = range_pieces[range];
+  for (int word = range * (RANGE / 32); word < (range + 1) * (RANGE / 32); ++word) {
+    const unsigned bits = piece_bits[word];
+    if (lane == 0) pieces_before[word] = pieces;
+    if (bits >> lane & 1) {
+      piece_first[pieces + __popc(bits & ((1u << lane) - 1))] = word * 32 + lane;
+    }
+    pieces += __popc(bits);
+  }
+}
+
+// The first piece of each row, and a bit for each piece that is the first of its row.
+extern "C" __global__ void point_rows(int rows, const int* __restrict__ row_ptr,
+                                      const unsigned* __restrict__ piece_bits,
+                                      const int* __restrict__ pieces_before,
+                                      int* __restrict__ row_piece, unsigned* __restrict__ begins) {
+  const long long row = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (row > rows) return;
+  const int k = row_ptr[row];
+  const int piece = pieces_before[k / 32] + __popc(piece_bits[k / 32] & ((1u << k % 32) - 1));
+  row_piece[row] = piece;
+  if (row < rows && k < row_ptr[row + 1]) atomicOr(&begins[piece / 32], 1u << piece % 32);
+}
+
+// Tile and length of a piece as one number: by tile, then the longest first.
+__device__ int key_of(int piece, const int* col_idx, const int* piece_first) {
+  const int first = piece_first[piece], length = piece_first[piece + 1] - first;
+  return col_idx[first] / TILE * PIECE + PIECE - length;
+}
+
+__device__ int chunks_for(int pieces) { return (pieces + CHUNK - 1) / CHUNK; }
+
+// How many pieces of this thread block's segment have each key; `number` of them.
+__device__ void count_keys(int number, int pieces, const int* col_idx, const int* piece_first,
+                           int* keys) {
+  const long long first = (long long)blockIdx.x * SEGMENT;
+  const long long end = min((long long)pieces, first + SEGMENT);
+  for (int i = threadIdx.x; i < number; i += blockDim.x) keys[i] = 0;
+  __syncthreads();
+  for (long long piece = first + threadIdx.x; piece - threadIdx.x % 32 < end; piece += blockDim.x) {
+    take_place(piece < end ? key_of((int)piece, col_idx, piece_first) : -1, keys);
+  }
+  __syncthreads();
+}
+
+// Of each bucket: its chunks and further lines, for place_in_tile; its first chunk in the segment.
+extern "C" __global__ void count(int rows, int cols, const int* __restrict__ col_idx,
+                                 const int* __restrict__ row_piece,
+                                 const int* __restrict__ piece_first, int* __restrict__ in_tile,
+                                 int* __restrict__ lines_in_tile, int* __restrict__ in_segment,
+                                 int* __restrict__ segment_chunk) {
+  __shared__ int keys[MAX_TILES * PIECE], warp_sums[32];
+  const int tiles = tiles_of(cols), t = threadIdx.x;
+  count_keys(tiles * PIECE, row_piece[rows], col_idx, piece_first, keys);
+  int pieces = 0, lines = 0;
+  for (int i = 0; i < PIECE && t < tiles; ++i) {
+    const int before = chunks_for(pieces);
+    pieces += keys[t * PIECE + i];
+    lines += (chunks_for(pieces) - before) * (PIECE - 1 - i);
+  }
+  const int chunks = chunks_for(pieces);
+  const int2 scanned = block_scan(chunks, warp_sums);
+  if (t < tiles) {
+    in_tile[(size_t)t * gridDim.x + blockIdx.x] = chunks;
+    lines_in_tile[(size_t)t * gridDim.x + blockIdx.x] = lines;
+    in_segment[(size_t)blockIdx.x * tiles + t] = scanned.x;
+  }
+  if (t == 0) segment_chunk[blockIdx.x] = scanned.y;
+}
+
 // Where buckets begin in their tile, a thread block for each tile.
 extern "C" __global__ void place_in_tile(int nnz, int* __restrict__ in_tile,
-                                         int* __restrict__ tile_chunk) {
+                                         int* __restrict__ lines_in_tile,
+                                         int* __restrict__ tile_chunk,
+                                         int* __restrict__ tile_line) {
   __shared__ int warp_sums[32];
-  const int segments = segments_of(nnz);
-  const int all = scan_counts(in_tile + (size_t)blockIdx.x * segments, segments, warp_sums);
-  if (threadIdx.x == 0) tile_chunk[blockIdx.x] = all;
+  const int segments = max_segments(nnz);
+  const size_t first = (size_t)blockIdx.x * segments;
+  const int chunks = scan_counts(in_tile + first, segments, warp_sums);
+  const int lines = scan_counts(lines_in_tile + first, segments, warp_sums);
+  if (threadIdx.x == 0) {
+    tile_chunk[blockIdx.x] = chunks;
+    tile_line[blockIdx.x] = lines;
+  }
 }
 
-// Where tiles and segments begin, and the shares of the thread blocks of `multiply`: equal times,
-// where the beginning of a tile costs as much as TILE_COST chunks.
-extern "C" __global__ void place(int cols, int nnz, int sms, int* __restrict__ tile_chunk,
-                                 int* __restrict__ segment_chunk, int* __restrict__ share_chunk) {
-  __shared__ int warp_sums[32], tile_time[MAX_TILES + 1];
-  const int tiles = tiles_of(cols), segments = segments_of(nnz), shares = sms * PER_SM;
+// Where tiles and segments begin. tile_line is of further lines, which come after all first ones.
+extern "C" __global__ void place(int cols, int nnz, int* __restrict__ tile_chunk,
+                                 int* __restrict__ tile_line, int* __restrict__ segment_chunk) {
+  __shared__ int warp_sums[32];
+  const int tiles = tiles_of(cols), segments = max_segments(nnz), t = threadIdx.x;
   const int chunks = scan_counts(tile_chunk, tiles, warp_sums);
+  const int lines = scan_counts(tile_line, tiles, warp_sums);
   scan_counts(segment_chunk, segments, warp_sums);
-  __syncthreads();
-  for (int t = threadIdx.x; t <= tiles; t += blockDim.x) {
-    tile_time[t] = (t < tiles ? tile_chunk[t] : chunks) + t * TILE_COST;
-  }
-  if (threadIdx.x == 0) {
+  if (t < tiles) tile_line[t] += chunks;
+  if (t == 0) {
     tile_chunk[tiles] = chunks;
+    tile_line[tiles] = chunks + lines;
     segment_chunk[segments] = chunks;
   }
-  __syncthreads();
-  for (int share = threadIdx.x; share <= shares; share += blockDim.x) {
-    int from = chunks;
-    if (share < shares && tiles > 0) {
-      const int time = (int)((long long)tile_time[tiles] * share / shares);
-      const int t = find_last(tile_time, tiles, time);
-      from = tile_chunk[t] + max(0, time - tile_time[t] - TILE_COST);
+}
+
+// What scatter knows of a bucket: first chunk, its place in the segment, first further line.
+struct Bucket {
+  int chunk, to, line;
+};
+
+// Further lines of a chunk of a bucket: how many, and those before it. `before` and `lines` are
+// of keys: pieces and further lines of the bucket's earlier ones. The chunk's first piece has this
+// key or an earlier one.
+__device__ int2 further_lines(int chunk, int key, const int* before, const int* lines) {
+  while (chunks_for(before[key]) > chunk) --key;
+  const int further = PIECE - 1 - key % PIECE;
+  return make_int2(further, lines[key] + (chunk - chunks_for(before[key])) * further);
+}
+
+extern "C" __global__ void scatter(
+    int rows, int cols, const int* __restrict__ col_idx, const real* __restrict__ vals,
+    const int* __restrict__ row_piece, const int* __restrict__ piece_first,
+    const int* __restrict__ in_tile, const int* __restrict__ lines_in_tile,
+    const int* __restrict__ in_segment, const int* __restrict__ tile_chunk,
+    const int* __restrict__ tile_line, const int* __restrict__ segment_chunk,
+    unsigned* __restrict__ chunk_info, real* __restrict__ tile_vals,
+    unsigned short* __restrict__ tile_cols, unsigned short* __restrict__ spots) {
+  __shared__ Bucket buckets[MAX_TILES];
+  __shared__ int keys[MAX_TILES * PIECE], before[MAX_TILES * PIECE], lines[MAX_TILES * PIECE];
+  const int tiles = tiles_of(cols), lane = threadIdx.x % 32;
+  const long long first = (long long)blockIdx.x * SEGMENT;
+  const long long end = min((long long)row_piece[rows], first + SEGMENT);
+  count_keys(tiles * PIECE, row_piece[rows], col_idx, piece_first, keys);
+  for (int t = threadIdx.x; t < tiles; t += blockDim.x) {
+    buckets[t].chunk = tile_chunk[t] + in_tile[(size_t)t * gridDim.x + blockIdx.x];
+    buckets[t].to = segment_chunk[blockIdx.x] + in_segment[(size_t)blockIdx.x * tiles + t];
+    buckets[t].line = tile_line[t] + lines_in_tile[(size_t)t * gridDim.x + blockIdx.x];
+    int pieces = 0, further = 0;
+    for (int key = t * PIECE; key < (t + 1) * PIECE; ++key) {
+      const int chunks = chunks_for(pieces);
+      before[key] = pieces;
+      lines[key] = further;
+      pieces += keys[key];
+      further += (chunks_for(pieces) - chunks) * (PIECE - 1 - key % PIECE);
+      keys[key] = before[key];  // now the next place
     }
-    share_chunk[share] = from;
+  }
+  __syncthreads();
+  for (long long piece = first + threadIdx.x; piece - lane < end; piece += blockDim.x) {
+    const int key = piece < end ? key_of((int)piece, col_idx, piece_first) : -1;
+    const int place = take_place(key, keys);
+    if (key < 0) continue;
+    const int tile = key / PIECE, chunk = place / CHUNK, at = place % CHUNK;
+    const Bucket bucket = buckets[tile];
+    const int2 further = further_lines(chunk, key, before, lines);
+    const int k = piece_first[piece], length = PIECE - key % PIECE;
+    for (int i = 0; i <= further.x; ++i) {
+      const int line = i == 0 ? bucket.chunk + chunk : bucket.line + further.y + i - 1;
+      tile_vals[(size_t)line * CHUNK + at] = i < length ? vals[k + i] : (real)0;
+      tile_cols[(size_t)line * CHUNK + at] =
+          (unsigned short)(i < length ? col_idx[k + i] - tile * TILE : 0);
+    }
+    spots[(size_t)(bucket.to + chunk) * CHUNK + at] = (unsigned short)spot_of((int)(piece - first));
+    if (at == 0) {
+      const size_t info = (size_t)(bucket.chunk + chunk) * 2;
+      chunk_info[info] = (unsigned)further.x << LINES_SHIFT | (unsigned)(bucket.to + chunk);
+      chunk_info[info + 1] = (unsigned)(bucket.line + further.y);
+    }
+  }
+  __syncthreads();
+  // What is left of each bucket's last chunk.
+  for (int t = threadIdx.x / 32; t < tiles; t += blockDim.x / 32) {
+    const Bucket bucket = buckets[t];
+    const int key = (t + 1) * PIECE - 1, pieces = keys[key], chunk = pieces / CHUNK;
+    if (pieces % CHUNK == 0 || lane < pieces % CHUNK) continue;
+    const int2 further = further_lines(chunk, key, before, lines);
+    for (int i = 0; i <= further.x; ++i) {
+      const int line = i == 0 ? bucket.chunk + chunk : bucket.line + further.y + i - 1;
+      tile_vals[(size_t)line * CHUNK + lane] = 0;
+      tile_cols[(size_t)line * CHUNK + lane] = 0;
+    }
+    spots[(size_t)(bucket.to + chunk) * CHUNK + lane] = DUMP;
   }
 }
 
-extern "C" __global__ void scatter(int cols, int nnz, const int* __restrict__ col_idx,
-                                   const real* __restrict__ vals, const int* __restrict__ in_tile,
-                                   const int* __restrict__ in_segment,
-                                   const int* __restrict__ tile_chunk,
-                                   const int* __restrict__ segment_chunk,
-                                   int* __restrict__ chunk_to, real* __restrict__ tile_vals,
-                                   unsigned short* __restrict__ tile_cols,
-                                   unsigned short* __restrict__ spots) {
-  __shared__ int taken[MAX_TILES], from[MAX_TILES], to[MAX_TILES];  // from, to: first chunks
-  const int tiles = tiles_of(cols), lane = threadIdx.x % 32;
-  const long long first = (long long)blockIdx.x * SEGMENT,
-                  end = min((long long)nnz, first + SEGMENT);
-  for (int t = threadIdx.x; t < tiles; t += blockDim.x) {
-    taken[t] = 0;
-    from[t] = tile_chunk[t] + in_tile[(size_t)t * gridDim.x + blockIdx.x];
-    to[t] = segment_chunk[blockIdx.x] + in_segment[(size_t)blockIdx.x * tiles + t];
+// Shares of the thread blocks of `multiply`, equal by bytes.
+extern "C" __global__ void cut_shares(int cols, int sms, const int* __restrict__ tile_chunk,
+                                      const int* __restrict__ tile_line,
+                                      const unsigned* __restrict__ chunk_info,
+                                      int* __restrict__ share_chunk) {
+  const int share = blockIdx.x * blockDim.x + threadIdx.x, shares = sms * PER_SM;
+  if (share > shares) return;
+  const int tiles = tiles_of(cols);
+  if (share == shares || tiles == 0) {
+    share_chunk[share] = tile_chunk[tiles];
+    return;
   }
-  __syncthreads();
-  for (long long k = first + threadIdx.x; k - lane < end; k += blockDim.x) {
-    const int col = k < end ? col_idx[k] : 0, tile = k < end ? col / TILE : -1;
-    const int nth = take_place(tile, taken);
-    if (tile < 0) continue;
-    tile_vals[from[tile] * CHUNK + nth] = vals[k];
-    tile_cols[from[tile] * CHUNK + nth] = (unsigned short)(col - tile * TILE);
-    spots[to[tile] * CHUNK + nth] = (unsigned short)spot_of((int)(k - first));
-  }
-  __syncthreads();
-  for (int t = threadIdx.x / 32; t < tiles; t += blockDim.x / 32) {
-    const int chunks = (taken[t] + CHUNK - 1) / CHUNK;
-    for (int nth = taken[t] + lane; nth < chunks * CHUNK; nth += 32) {
-      tile_vals[from[t] * CHUNK + nth] = 0;
-      tile_cols[from[t] * CHUNK + nth] = 0;
-      spots[to[t] * CHUNK + nth] = DUMP;
+  const long long first_line = tile_line[0];
+  const long long all = (tile_line[tiles] - first_line) * LINE_COST +
+                        (long long)tile_chunk[tiles] * CHUNK_COST + (long long)tiles * TILE_COST;
+  const long long wanted = all * share / shares;
+  int tile = 0, end = tiles;  // the last tile that begins at or before what is wanted
+  while (end - tile > 1) {
+    const int t = (tile + end) / 2;
+    if ((tile_line[t] - first_line) * LINE_COST + (long long)tile_chunk[t] * CHUNK_COST +
+            (long long)t * TILE_COST <=
+        wanted) {
+      tile = t;
+    } else {
+      end = t;
     }
-    for (int chunk = lane; chunk < chunks; chunk += 32) chunk_to[from[t] + chunk] = to[t] + chunk;
   }
+  int low = tile_chunk[tile], high = tile_chunk[tile + 1];
+  while (low < high) {  // the first chunk that begins at or after it
+    const int c = low + (high - low) / 2;
+    if ((chunk_info[2 * (size_t)c + 1] - first_line) * LINE_COST + (long long)c * CHUNK_COST +
+            (long long)(tile + 1) * TILE_COST <
+        wanted) {
+      low = c + 1;
+    } else {
+      high = c;
+    }
+  }
+  share_chunk[share] = low;
 }
 
 // The first row that begins in or after each segment.
-extern "C" __global__ void cut_rows(int rows, int nnz, const int* __restrict__ row_ptr,
+extern "C" __global__ void cut_rows(int rows, int nnz, const int* __restrict__ row_piece,
                                     int* __restrict__ segment_row) {
   const int segment = blockIdx.x * blockDim.x + threadIdx.x;
-  if (segment > segments_of(nnz)) return;
+  if (segment > max_segments(nnz)) return;
   const long long key = (long long)segment * SEGMENT;
   int low = 0, high = rows;
   while (low < high) {
     const int middle = low + (high - low) / 2;
-    if (row_ptr[middle] < key) {
+    if (row_piece[middle] < key) {
       low = middle + 1;
     } else {
       high = middle;
@@ -226,23 +429,14 @@ extern "C" __global__ void cut_rows(int rows, int nnz, const int* __restrict__ r
 }
 
 // The row that goes on from each segment into the next, or -1.
-extern "C" __global__ void find_crossing(int nnz, const int* __restrict__ row_ptr,
+extern "C" __global__ void find_crossing(int nnz, const int* __restrict__ row_piece,
                                          const int* __restrict__ segment_row,
                                          int* __restrict__ crossing) {
   const int segment = blockIdx.x * blockDim.x + threadIdx.x;
-  if (segment >= segments_of(nnz)) return;
-  const long long end = ((long long)segment + 1) * SEGMENT;
+  if (segment >= max_segments(nnz)) return;
   const int row = segment_row[segment + 1] - 1;
-  crossing[segment] = end < nnz && row_ptr[row + 1] > end ? row : -1;
-}
-
-// A bit for each entry that is the first of its row.
-extern "C" __global__ void mark_rows(int rows, const int* __restrict__ row_ptr,
-                                     unsigned* __restrict__ begins) {
-  const long long row = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-  if (row >= rows) return;
-  const int k = row_ptr[row];
-  if (k < row_ptr[row + 1]) atomicOr(&begins[k / 32], 1u << k % 32);
+  const long long end = ((long long)segment + 1) * SEGMENT;
+  crossing[segment] = row >= 0 && row_piece[row + 1] > end ? row : -1;
 }
 
 __device__ void load_four(const float* from, float (&to)[4]) {
@@ -270,37 +464,36 @@ __device__ int nth_of(const uint2& four, int i) {
   return (i < 2 ? four.x : four.y) >> i % 2 * 16 & 0xffff;
 }
 
-// What a thread takes at once: BATCH times four entries, THREADS fours apart.
-struct Entries {
+// What a thread takes at once: BATCH times four pieces of a chunk, THREADS fours apart.
+struct Pieces {
   real value[BATCH][4];
-  uint2 cols[BATCH];
-  int to[BATCH];
+  uint2 cols[BATCH], info[BATCH];
 };
 
 // Fours are counted over all chunks.
-__device__ void load_entries(int four, int end, const real* __restrict__ tile_vals,
-                             const unsigned short* __restrict__ tile_cols,
-                             const int* __restrict__ chunk_to, Entries& entries) {
+__device__ void load_pieces(int four, int end, const real* __restrict__ tile_vals,
+                            const unsigned short* __restrict__ tile_cols,
+                            const unsigned* __restrict__ chunk_info, Pieces& pieces) {
 #pragma unroll
   for (int i = 0; i < BATCH; ++i) {
     const int at = four + i * THREADS;
     if (at < end) {
-      entries.to[i] = __ldcs(chunk_to + at / (CHUNK / 4));
-      entries.cols[i] = load_four(tile_cols + (size_t)at * 4);
-      load_four(tile_vals + (size_t)at * 4, entries.value[i]);
+      pieces.info[i] = __ldcs((const uint2*)chunk_info + at / (CHUNK / 4));
+      pieces.cols[i] = load_four(tile_cols + (size_t)at * 4);
+      load_four(tile_vals + (size_t)at * 4, pieces.value[i]);
     }
   }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, PER_SM)
     multiply(int cols, int nnz, const int* __restrict__ tile_chunk,
-             const int* __restrict__ share_chunk, const int* __restrict__ chunk_to,
+             const int* __restrict__ share_chunk, const unsigned* __restrict__ chunk_info,
              const real* __restrict__ tile_vals, const unsigned short* __restrict__ tile_cols,
              const int* __restrict__ crossing, const real* __restrict__ x,
              real* __restrict__ products, real* __restrict__ y) {
   extern __shared__ uint4 memory[];
   const real* tile = (const real*)memory;
-  const int tiles = tiles_of(cols), segments = segments_of(nnz);
+  const int tiles = tiles_of(cols), segments = max_segments(nnz);
   // Several segments will add to these.
   for (int i = blockIdx.x * THREADS + threadIdx.x; i < segments; i += gridDim.x * THREADS) {
     if (crossing[i] >= 0) y[crossing[i]] = 0;
@@ -312,30 +505,38 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM)
     const int tile_end = min(last, tile_chunk[at + 1]);
     const int end = tile_end * (CHUNK / 4);
     int four = first * (CHUNK / 4) + threadIdx.x;
-    Entries next;
-    load_entries(four, end, tile_vals, tile_cols, chunk_to, next);
+    Pieces next;
+    load_pieces(four, end, tile_vals, tile_cols, chunk_info, next);
     const uint4* from = (const uint4*)(x + (size_t)at * TILE);
     const int vectors = (int)(((size_t)min(TILE, cols - at * TILE) * sizeof(real) + 15) / 16);
     __syncthreads();
 #pragma unroll 4
     for (int i = threadIdx.x; i < vectors; i += THREADS) memory[i] = from[i];
     __syncthreads();
-    while (four < end) {
-      const Entries entries = next;
-      load_entries(four + BATCH * THREADS, end, tile_vals, tile_cols, chunk_to, next);
+    for (; four < end; four += BATCH * THREADS) {
+      const Pieces pieces = next;
+      load_pieces(four + BATCH * THREADS, end, tile_vals, tile_cols, chunk_info, next);
 #pragma unroll
       for (int i = 0; i < BATCH; ++i) {
         const int here = four + i * THREADS;
-        if (here < end) {
-          real product[4];
+        if (here >= end) break;
+        real product[4];
 #pragma unroll
-          for (int j = 0; j < 4; ++j)
-            product[j] = entries.value[i][j] * tile[nth_of(entries.cols[i], j)];
-          const size_t slot = (size_t)entries.to[i] * CHUNK + here % (CHUNK / 4) * 4;
-          store_four(products + slot, product);
+        for (int j = 0; j < 4; ++j)
+          product[j] = pieces.value[i][j] * tile[nth_of(pieces.cols[i], j)];
+        size_t entry = (size_t)pieces.info[i].y * CHUNK + here % (CHUNK / 4) * 4;
+#pragma unroll 2
+        for (int more = PIECE > 1 ? pieces.info[i].x >> LINES_SHIFT : 0; more > 0; --more) {
+          real value[4];
+          load_four(tile_vals + entry, value);
+          const uint2 line_cols = load_four(tile_cols + entry);
+#pragma unroll
+          for (int j = 0; j < 4; ++j) product[j] += value[j] * tile[nth_of(line_cols, j)];
+          entry += CHUNK;
         }
+        const size_t chunk = pieces.info[i].x & ((1u << LINES_SHIFT) - 1);
+        store_four(products + chunk * CHUNK + here % (CHUNK / 4) * 4, product);
       }
-      four += BATCH * THREADS;
     }
     first = tile_end;
   }
@@ -367,7 +568,7 @@ __device__ void stage_products(int first, int end, const real* __restrict__ prod
 }
 
 extern "C" __global__ void __launch_bounds__(SUMMERS, 196608 / SEGMENT_BYTES)
-    sum_rows(int nnz, const int* __restrict__ row_ptr, const int* __restrict__ segment_chunk,
+    sum_rows(int rows, const int* __restrict__ row_piece, const int* __restrict__ segment_chunk,
              const int* __restrict__ segment_row, const int* __restrict__ crossing,
              const unsigned* __restrict__ begins, const real* __restrict__ products,
              const unsigned short* __restrict__ spots, real* __restrict__ y) {
@@ -375,14 +576,17 @@ extern "C" __global__ void __launch_bounds__(SUMMERS, 196608 / SEGMENT_BYTES)
   __shared__ real warp_lead[SUMMERS / 32];
   __shared__ unsigned warp_begins[SUMMERS / 32];
   real* stage = (real*)memory;
-  const unsigned all = 0xffffffffu;
+  const unsigned all = EVERY;
   const int segment = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int first = segment * SEGMENT;
+  const int first = segment * SEGMENT, pieces = row_piece[rows];
+  const int first_row = segment_row[segment], end_row = segment_row[segment + 1];
+  if (first >= pieces && first_row == end_row) return;
   const int word = (int)(((long long)first + threadIdx.x * SPAN) / 32);
   const unsigned heads = begins[word] >> threadIdx.x * SPAN % 32 & all >> (32 - SPAN);
   stage_products(segment_chunk[segment] * (CHUNK / 4), segment_chunk[segment + 1] * (CHUNK / 4),
                  products, spots, stage);
-  for (int k = nnz - first + threadIdx.x; k < SEGMENT; k += SUMMERS) stage[spot_of(k)] = 0;
+  for (int k = max(0, pieces - first) + threadIdx.x; k < SEGMENT; k += SUMMERS)
+    stage[spot_of(k)] = 0;
   __syncthreads();
 
   // From the end of the span: the sum of each row goes to the place of its first entry, and what
@@ -426,10 +630,10 @@ extern "C" __global__ void __launch_bounds__(SUMMERS, 196608 / SEGMENT_BYTES)
   }
   __syncthreads();
 
-  const int row_end = segment_row[segment + 1], crosses = crossing[segment];
-  for (int row = segment_row[segment] + threadIdx.x; row < row_end; row += SUMMERS) {
-    const int k = row_ptr[row];
-    const real sum = k < row_ptr[row + 1] ? stage[spot_of(k - first)] : (real)0;
+  const int crosses = crossing[segment];
+  for (int row = first_row + threadIdx.x; row < end_row; row += SUMMERS) {
+    const int k = row_piece[row];
+    const real sum = k < row_piece[row + 1] ? stage[spot_of(k - first)] : (real)0;
     if (row == crosses) {
       atomicAdd(&y[row], sum);
     } else {
