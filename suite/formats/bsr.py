@@ -25,7 +25,7 @@ class Bsr(Format):
     b: int = 4
 
     name: ClassVar[str] = "bsr"
-    size_names: ClassVar[tuple[str, ...]] = ("block_rows", "blocks")
+    size_names: ClassVar[tuple[str, ...]] = ("block_rows", "blocks", "width")
     index_names: ClassVar[Mapping[str, str]] = {"row_ptr": "int32", "col_idx": "int32"}
 
     def footprint(self, csr: sparse.csr_array) -> Footprint:
@@ -48,7 +48,7 @@ class Bsr(Format):
         if csr.nnz == 0:
             nothing = np.zeros(0, np.int32)
             index = {"row_ptr": np.zeros(block_rows + 1, np.int32), "col_idx": nothing}
-            return Layout({"block_rows": block_rows, "blocks": 0}, index, {"vals": nothing})
+            return Layout({"block_rows": block_rows, "blocks": 0, "width": 0}, index, {"vals": nothing})
         # Entries count from 1, because SciPy fills a block's other places with 0.
         number = np.arange(1, csr.nnz + 1, dtype=np.int32)
         row_ptr = np.append(csr.indptr, np.full(block_rows * b - rows, csr.nnz, csr.indptr.dtype))
@@ -63,7 +63,8 @@ class Bsr(Format):
             "row_ptr": blocked.indptr.astype(np.int32, copy=False),
             "col_idx": blocked.indices.astype(np.int32, copy=False),
         }
-        sizes = {"block_rows": block_rows, "blocks": blocked.indices.size}
+        width = int(np.diff(blocked.indptr).max(initial=0))
+        sizes = {"block_rows": block_rows, "blocks": blocked.indices.size, "width": width}
         return Layout(sizes, index, {"vals": vals})
 
     def _count_blocks(self, csr: sparse.csr_array) -> int:

@@ -48,6 +48,7 @@ struct Band {
 // Sums the rows of a thread. INSIDE: all diagonals are inside the matrix in all rows of the warp.
 template <bool KEPT, bool INSIDE>
 __device__ void multiply(const Band& band, int base, int lane, real (&sum)[ROWS]) {
+#pragma unroll 1
   for (int d = 0; d < band.diags; d += BATCH) {
     real v[BATCH][ROWS], u[BATCH][ROWS];
 #pragma unroll

@@ -100,15 +100,24 @@ __device__ real sum_groups(const Row& row, int first) {
   return sum;
 }
 
+// One member's share of the full groups from g on: batches while they are full, then smaller ones.
+template <bool KEPT, int COUNT>
+__device__ real sum_from(const Row& row, int groups, int g) {
+  real sum = 0;
+#pragma unroll 1
+  for (; g + (COUNT - 1) * TEAM < groups; g += COUNT * TEAM) sum += sum_groups<KEPT, COUNT>(row, g);
+  if constexpr (COUNT > 1) sum += sum_from<KEPT, COUNT / 2>(row, groups, g);
+  return sum;
+}
+
 template <bool KEPT>
 __device__ real share(const Row& row, int member) {
   const int groups = row.longest / 4;
-  real sum = 0;
-  int g = member;
-  for (; g + (BATCH - 1) * TEAM < groups; g += BATCH * TEAM) sum += sum_groups<KEPT, BATCH>(row, g);
-  for (; g < groups; g += TEAM) sum += sum_groups<KEPT, 1>(row, g);
-#pragma unroll 3
-  for (int k = groups * 4 + member; k < row.longest; k += TEAM) {
+  real sum = sum_from<KEPT, BATCH>(row, groups, member);
+#pragma unroll
+  for (int t = 0; t < 3; ++t) {
+    const int k = groups * 4 + t;
+    if (k >= row.longest || t % TEAM != member) continue;
     const size_t slot = k * row.pitch + row.number;
     sum += fetch<KEPT>(row.packed + slot) * row.x[fetch<KEPT>(row.codes + slot)];
   }

@@ -1,0 +1,148 @@
+//! op spmv
+//! choose EDGE 2 3 4 8 16
+//! choose TEAM 1 2
+//! let KEEP 24
+//! format bsr b=EDGE
+//! require cols % EDGE == 0
+//! require 4 * block_rows * width <= 5 * blocks
+//! derived codes int width*block_rows
+//! derived packed real width*EDGE*32*ceildiv(rows,32)
+//! prepare pack grid=ceildiv(rows,32) block=32,8
+//! launch multiply grid=ceildiv(rows*TEAM,128) block=128
+
+// Blocked ELLPACK (Choi, Singh and Vuduc, 2010) for block rows of about equal length, made of BSR
+// on the device: a thread per row reads its row of each block as vectors, and the threads of a warp
+// lie side by side. Nothing stands before the values, no sums cross threads, one column index
+// serves a block. TEAM threads share a row; about KEEP megabytes are read as if for keeps, so that
+// they lie in the L2 when the matrix is multiplied again, spread over the blocks so that L2 and
+// memory work at the same time.
+
+// The rows of a block are cut into pieces of WIDE values: piece p of block k of row r lies at
+// ((k * PIECES + p) * pitch + r) * WIDE.
+
+constexpr int WIDE = EDGE % 4 == 0 ? 4 : EDGE % 2 == 0 ? 2 : 1;
+constexpr int PIECES = EDGE / WIDE;
+constexpr int BATCH = EDGE <= 4 ? 4 : EDGE <= 8 ? 2 : 1;  // blocks under way at once
+constexpr int SHARES = 32;                                // the kept part is a multiple of 1/SHARES
+
+__device__ size_t pitch_of(int rows) { return ((size_t)rows + 31) / 32 * 32; }
+
+extern "C" __global__ void pack(int rows, int cols, int block_rows, int width,
+                                const int* __restrict__ row_ptr, const int* __restrict__ col_idx,
+                                const real* __restrict__ vals, int* codes, real* packed) {
+  const long long row = 32LL * blockIdx.x + threadIdx.x;
+  if (row >= rows) return;
+  const size_t pitch = pitch_of(rows);
+  const long long block_row = row / EDGE;
+  const int within = row % EDGE;
+  const int begin = row_ptr[block_row];
+  const int length = row_ptr[block_row + 1] - begin;
+  // Padding repeats the last block's column, whose x is near by.
+  const int last = length > 0 ? col_idx[begin + length - 1] : (int)min(row, cols - 1LL) / EDGE;
+  for (int k = threadIdx.y; k < width; k += blockDim.y) {
+    const bool there = k < length;
+    if (within == 0) codes[(size_t)k * block_rows + block_row] = there ? col_idx[begin + k] : last;
+    const real* from = vals + ((size_t)(begin + k) * EDGE + within) * EDGE;
+    real* to = packed + ((size_t)k * PIECES * pitch + row) * WIDE;
+#pragma unroll
+    for (int c = 0; c < EDGE; ++c) to[c / WIDE * pitch * WIDE + c % WIDE] = there ? from[c] : 0;
+  }
+}
+
+template <bool KEPT, typename T>
+__device__ T fetch(const T* from) {
+  return KEPT ? *from : __ldcs(from);
+}
+
+template <bool KEPT>
+__device__ void load(const real* from, real (&to)[1]) {
+  to[0] = fetch<KEPT>(from);
+}
+
+template <bool KEPT>
+__device__ void load(const real* from, real (&to)[2]) {
+  const real2 v = fetch<KEPT>((const real2*)from);
+  to[0] = v.x, to[1] = v.y;
+}
+
+template <bool KEPT>
+__device__ void load(const float* from, float (&to)[4]) {
+  const float4 v = fetch<KEPT>((const float4*)from);
+  to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+}
+
+template <bool KEPT>
+__device__ void load(const double* from, double (&to)[4]) {
+  const double2 low = fetch<KEPT>((const double2*)from);
+  const double2 high = fetch<KEPT>((const double2*)from + 1);
+  to[0] = low.x, to[1] = low.y, to[2] = high.x, to[3] = high.y;
+}
+
+// A row, with the pointers at its first block.
+struct Row {
+  int width, block_rows;
+  size_t pitch;
+  const int* codes;
+  const real* packed;
+  const real* x;
+};
+
+// Sum over COUNT blocks, the first and every TEAM-th after it, all of which are under way at once.
+template <bool KEPT, int COUNT>
+__device__ real sum_blocks(const Row& row, int first) {
+  int col[COUNT];
+  real v[COUNT][PIECES][WIDE];
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    const size_t k = first + i * TEAM;
+    col[i] = fetch<KEPT>(row.codes + k * row.block_rows);
+#pragma unroll
+    for (int p = 0; p < PIECES; ++p) {
+      load<KEPT>(row.packed + (k * PIECES + p) * row.pitch * WIDE, v[i][p]);
+    }
+  }
+  real sum = 0;
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+#pragma unroll
+    for (int p = 0; p < PIECES; ++p) {
+      real u[WIDE];
+      load<true>(row.x + (size_t)col[i] * EDGE + p * WIDE, u);
+#pragma unroll
+      for (int c = 0; c < WIDE; ++c) sum += v[i][p][c] * u[c];
+    }
+  }
+  return sum;
+}
+
+// One member's share of a row from block k on: batches while they are full, then smaller ones.
+template <bool KEPT, int COUNT>
+__device__ real sum_from(const Row& row, int k) {
+  real sum = 0;
+#pragma unroll 1
+  for (; k + (COUNT - 1) * TEAM < row.width; k += COUNT * TEAM) {
+    sum += sum_blocks<KEPT, COUNT>(row, k);
+  }
+  if constexpr (COUNT > 1) sum += sum_from<KEPT, COUNT / 2>(row, k);
+  return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(128, 8)
+    multiply(int rows, int block_rows, int width, const int* __restrict__ codes,
+             const real* __restrict__ packed, const real* __restrict__ x, real* __restrict__ y) {
+  const int lane = threadIdx.x % 32;
+  const int member = lane / (32 / TEAM);
+  const long long warp = (128LL * blockIdx.x + threadIdx.x) / 32;
+  const long long row = warp * (32 / TEAM) + lane % (32 / TEAM);
+  const size_t pitch = pitch_of(rows);
+  const float megabytes = (float)width * EDGE * pitch * sizeof(real) / (1 << 20);
+  const bool kept = blockIdx.x % SHARES * megabytes < (float)SHARES * KEEP;
+  real sum = 0;
+  if (row < rows) {
+    const Row mine = {width, block_rows, pitch, codes + row / EDGE, packed + row * WIDE, x};
+    sum = kept ? sum_from<true, BATCH>(mine, member) : sum_from<false, BATCH>(mine, member);
+  }
+#pragma unroll
+  for (int step = 32 / TEAM; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+  if (member == 0 && row < rows) y[row] = sum;
+}
