@@ -1,0 +1,188 @@
+//! op spmv
+//! choose TEAM 1 2
+//! choose BATCH 1 2
+//! let KEEP 24
+//! format sell c=32 sigma=1024
+//! require cols <= 16777216 and longest <= 4096
+//! derived codes ushort slots
+//! derived highs uchar slots
+//! derived packed real slots
+//! derived bases int slots//32+3*slices+4
+//! prepare pack grid=slices block=32,8
+//! launch multiply grid=ceildiv(slices*TEAM,4) block=128
+
+// SELL-C-sigma (Kreutzer et al., 2014) with columns of 16 bits: the k-th columns of the 32 rows of
+// a slice lie close together in a mesh, whatever its numbering, and are held as distances from the
+// least of them. A slice where that fails also reads 8 high bits. Four neighbouring entries of a
+// row come as one vector. TEAM warps share a slice; about KEEP megabytes are read as if for keeps,
+// so that they lie in the L2 when the matrix is multiplied again, spread over the blocks so that L2
+// and memory work at the same time.
+
+// Within a slice, group g of lane l, four entries, begins at 4 * (32 * g + l); the up to three
+// entries beyond full groups lie entry by entry: entry k at 32 * k + l.
+
+constexpr int SHARES = 32;  // the kept part is a multiple of 1/SHARES
+constexpr unsigned ALL = 0xffffffffu;
+
+// Where the bases of a slice begin: at a multiple of 4, with room for all before it.
+__device__ size_t first_base(int slice, int first_slot) {
+  return (first_slot / 32 + 3LL * slice + 3) / 4 * 4;
+}
+
+__device__ int place(int k, int width, int lane) {
+  return k < width / 4 * 4 ? 4 * (k / 4 * 32 + lane) + k % 4 : k * 32 + lane;
+}
+
+// Least and greatest column among the lanes that take part; least > greatest if none does.
+__device__ void range(bool takes_part, int col, int& least, int& greatest) {
+  least = __reduce_min_sync(ALL, takes_part ? col : 0x7fffffff);
+  greatest = __reduce_max_sync(ALL, takes_part ? col : -1);
+}
+
+extern "C" __global__ void pack(const int* __restrict__ slice_ptr, const int* __restrict__ col_idx,
+                                const real* __restrict__ vals, unsigned short* codes,
+                                unsigned char* highs, real* packed, int* bases) {
+  const int slice = blockIdx.x, lane = threadIdx.x;
+  const int begin = slice_ptr[slice];
+  const int width = (slice_ptr[slice + 1] - begin) / 32;
+  int least, greatest;
+  bool fits = true;
+  for (int k = threadIdx.y; k < width; k += blockDim.y) {
+    const int slot = begin + k * 32 + lane;
+    // What is 0 adds nothing, so that padding may take any column.
+    range(vals[slot] != 0, col_idx[slot], least, greatest);
+    fits = fits && greatest - (long long)least < 65536;
+  }
+  const bool wide = __syncthreads_or(!fits);
+  int* base = bases + first_base(slice, begin);
+  for (int k = threadIdx.y; k < width; k += blockDim.y) {
+    const int slot = begin + k * 32 + lane;
+    const real value = vals[slot];
+    range(value != 0, col_idx[slot], least, greatest);
+    const int from = wide ? 0 : greatest < 0 ? 0 : least;
+    const int code = value != 0 ? col_idx[slot] - from : 0;
+    const int to = begin + place(k, width, lane);
+    codes[to] = (unsigned short)code;
+    highs[to] = (unsigned char)(code >> 16);
+    packed[to] = value;
+    if (lane == 0) base[k] = wide ? -1 : from;
+  }
+}
+
+template <bool KEPT, typename T>
+__device__ T fetch(const T* from) {
+  return KEPT ? *from : __ldcs(from);
+}
+
+template <bool KEPT>
+__device__ void fetch_four(const float* from, float (&to)[4]) {
+  const float4 v = fetch<KEPT>((const float4*)from);
+  to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+}
+
+template <bool KEPT>
+__device__ void fetch_four(const double* from, double (&to)[4]) {
+  const double2 low = fetch<KEPT>((const double2*)from);
+  const double2 high = fetch<KEPT>((const double2*)from + 1);
+  to[0] = low.x, to[1] = low.y, to[2] = high.x, to[3] = high.y;
+}
+
+// A slice, with the pointers at its first slot.
+struct Slice {
+  int width, lane;
+  const unsigned short* codes;
+  const unsigned char* highs;
+  const real* packed;
+  const int* base;
+  const real* x;
+};
+
+// Sum over COUNT groups, the first and every TEAM-th after it, all of which are under way at once.
+template <bool KEPT, bool WIDE, int COUNT>
+__device__ real sum_groups(const Slice& slice, int first) {
+  int4 col[COUNT];
+  real v[COUNT][4];
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    const int group = first + i * TEAM;
+    const int slot = 4 * (group * 32 + slice.lane);
+    const ushort4 code = fetch<KEPT>((const ushort4*)(slice.codes + slot));
+    col[i] = int4{code.x, code.y, code.z, code.w};
+    if (WIDE) {
+      const uchar4 high = fetch<KEPT>((const uchar4*)(slice.highs + slot));
+      col[i].x += high.x << 16, col[i].y += high.y << 16;
+      col[i].z += high.z << 16, col[i].w += high.w << 16;
+    } else {
+      const int4 base = ((const int4*)slice.base)[group];
+      col[i].x += base.x, col[i].y += base.y, col[i].z += base.z, col[i].w += base.w;
+    }
+    fetch_four<KEPT>(slice.packed + slot, v[i]);
+  }
+  real sum = 0;
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    sum += v[i][0] * slice.x[col[i].x] + v[i][1] * slice.x[col[i].y];
+    sum += v[i][2] * slice.x[col[i].z] + v[i][3] * slice.x[col[i].w];
+  }
+  return sum;
+}
+
+// One member's share of the full groups from g on: batches while they are full, then smaller ones.
+template <bool KEPT, bool WIDE, int COUNT>
+__device__ real sum_from(const Slice& slice, int g) {
+  real sum = 0;
+#pragma unroll 1
+  for (; g + (COUNT - 1) * TEAM < slice.width / 4; g += COUNT * TEAM) {
+    sum += sum_groups<KEPT, WIDE, COUNT>(slice, g);
+  }
+  if constexpr (COUNT > 1) sum += sum_from<KEPT, WIDE, COUNT / 2>(slice, g);
+  return sum;
+}
+
+template <bool KEPT, bool WIDE>
+__device__ real share(const Slice& slice, int member) {
+  real sum = sum_from<KEPT, WIDE, BATCH>(slice, member);
+#pragma unroll
+  for (int t = 0; t < 3; ++t) {
+    const int k = slice.width / 4 * 4 + t;
+    if (k >= slice.width || t % TEAM != member) continue;
+    const int slot = k * 32 + slice.lane;
+    const int from = WIDE ? slice.highs[slot] << 16 : slice.base[k];
+    sum += fetch<KEPT>(slice.packed + slot) * slice.x[from + fetch<KEPT>(slice.codes + slot)];
+  }
+  return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(128, 8)
+    multiply(int slices, int slots, const int* __restrict__ slice_ptr, const int* __restrict__ perm,
+             const unsigned short* __restrict__ codes, const unsigned char* __restrict__ highs,
+             const real* __restrict__ packed, const int* __restrict__ bases,
+             const real* __restrict__ x, real* __restrict__ y) {
+  __shared__ real sums[4][32];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int slice = blockIdx.x * (4 / TEAM) + warp / TEAM;
+  const int member = warp % TEAM;
+  const float megabytes = (float)slots * (sizeof(real) + sizeof(short)) / (1 << 20);
+  const bool kept = blockIdx.x % SHARES * megabytes < (float)SHARES * KEEP;
+  const int row = slice < slices && member == 0 ? perm[slice * 32LL + lane] : -1;
+  real sum = 0;
+  if (slice < slices) {
+    const int begin = slice_ptr[slice];
+    const int width = (slice_ptr[slice + 1] - begin) / 32;
+    const int* base = bases + first_base(slice, begin);
+    const Slice mine = {width, lane, codes + begin, highs + begin, packed + begin, base, x};
+    if (width > 0 && base[0] < 0) {
+      sum = share<false, true>(mine, member);
+    } else {
+      sum = kept ? share<true, false>(mine, member) : share<false, false>(mine, member);
+    }
+  }
+  if (TEAM > 1) {
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (member > 0) return;
+#pragma unroll
+    for (int other = 1; other < TEAM; ++other) sum += sums[warp + other][lane];
+  }
+  if (row >= 0) y[row] = sum;
+}
