@@ -18,7 +18,7 @@ from suite.harness.evaluate import Evaluator, Settings
 from suite.matrices.base import Matrix, canonical
 from suite.problem import DType, Op, Problem
 
-FILES = ("coltile", "csr_adaptive", "csr_packed", "csr_xshared", "merge", "nnzsplit")
+FILES = ("coltile", "csr_adaptive", "csr_packed", "csr_xshared", "merge", "nnzsplit", "rowbins")
 AUTHORS = [
     author
     for author in baselines()

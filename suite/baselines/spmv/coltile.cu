@@ -2,27 +2,28 @@
 //! format coo
 //! choose TILE 36864 73728 147456
 //! choose BLOCK 512 1024
+//! choose GROUP 1 4
 //! let CHUNK 256
 //! require rows*ceildiv(cols*itemsize,TILE)<=8*nnz+65536
-//! require nnz+CHUNK*ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)<2000000000
+//! require nnz+CHUNK*ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)<2000000000
 //! derived counts int rows*ceildiv(cols*itemsize,TILE) zero
 //! derived firsts int rows*ceildiv(cols*itemsize,TILE)
-//! derived pieces int 16*ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)
-//! derived bucket_entries int ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)
-//! derived bucket_chunk int ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)+1
+//! derived pieces int 4*ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)
+//! derived bucket_entries int ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)
+//! derived bucket_chunk int ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)+1
 //! derived spans int 4*(sms*1024//BLOCK)
-//! derived chunk_info unsigned nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)
-//! derived tile_heads ushort 32*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536))
-//! derived tile_rows ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536))
-//! derived tile_cols ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536))
-//! derived tile_vals real CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536))
+//! derived chunk_info unsigned nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)
+//! derived tile_heads ushort 32*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
+//! derived tile_groups ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
+//! derived tile_cols ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
+//! derived tile_vals real CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
 //! prepare count grid=ceildiv(nnz,256) block=256
-//! prepare sum_pieces grid=16*ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536) block=256
-//! prepare place_buckets grid=min(ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536),1) block=1024
+//! prepare sum_pieces grid=4*ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384) block=256
+//! prepare place_buckets grid=min(ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384),1) block=1024
 //! prepare divide grid=min(nnz,1) block=1024
-//! prepare place_rows grid=16*ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536) block=256
+//! prepare place_rows grid=4*ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384) block=256
 //! prepare scatter grid=ceildiv(nnz,256) block=256
-//! prepare mark grid=ceildiv(nnz,2048)+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536) block=256
+//! prepare mark grid=ceildiv(nnz,2048)+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384) block=256
 //! init zero
 //! launch coltile grid=min(sms*1024//BLOCK,nnz) block=BLOCK shared=TILE+BLOCK*33*itemsize//4
 
@@ -30,16 +31,19 @@
 // the matrix, is what takes the time. So entries are sorted by tiles of columns whose x fits into
 // shared memory, where a gather costs next to nothing (column blocking: Im, Yelick and Vuduc,
 // 2004; tiles in shared memory: Yang, Parthasarathy and Sadayappan, 2011). Within a tile they keep
-// the order of rows; a warp takes 256 at a time and adds one sum for each run of equal rows to y.
-// Entries stay at 8 bytes or less: 16-bit columns within the tile, and 16-bit rows once a run.
+// the order of rows; a warp takes 256 at a time and adds a sum for each run of equal rows to y, for
+// GROUP neighbouring rows at once. Entries take 8 bytes or less: 16-bit columns within the tile, and
+// 16 bits for each group of rows.
 
+#define ALL 0xffffffffu
 #define COLS (TILE / (int)sizeof(real))  // columns of a tile
 #define WARPS (BLOCK / 32)
-#define STAGE (CHUNK + CHUNK / 32)  // sums of a warp, a gap after every 32
-#define EACH (CHUNK / 32)           // entries of a chunk that a lane takes, neighbours
-#define ROW_BLOCK 65536             // rows of a bucket: those of 16 bits
-#define PIECES 16                   // parts of a row block, each scanned by one thread block
-#define AHEAD (sizeof(real) == 4)   // doubles leave no registers for the next chunk
+#define EACH (CHUNK / 32)               // entries of a chunk that a lane takes, neighbours
+#define STAGE (CHUNK + CHUNK / 32)      // sums of a warp, a gap after every 32
+#define ROW_BLOCK 16384                 // rows of a bucket
+#define PIECES 4                        // parts of a row block, each scanned by one thread block
+#define TILE_COST (TILE / (8 * CHUNK))  // chunks that are read while a tile is loaded
+#define AHEAD (sizeof(real) == 4)       // doubles leave no registers for the next chunk
 #define VECTOR (16 / (int)sizeof(real))
 
 // Buckets are ordered by tile, then row block, and begin with a chunk of their own.
@@ -72,7 +76,7 @@ __device__ int2 block_scan(int value, int* warp_sums) {
   int sum = value;
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
-    const int below = __shfl_up_sync(0xffffffffu, sum, step);
+    const int below = __shfl_up_sync(ALL, sum, step);
     if (lane >= step) sum += below;
   }
   __syncthreads();  // the sums of an earlier call have been read
@@ -157,15 +161,32 @@ extern "C" __global__ void place_buckets(int rows, int cols, int* __restrict__ p
   if (threadIdx.x == 0) bucket_chunk[buckets] = base;
 }
 
+// The chunk that is reached after `steps` of the way through all chunks, on which TILE_COST steps
+// lie between two tiles.
+__device__ int chunk_after(long long steps, const int* bucket_chunk, int tiles, int row_blocks) {
+  int low = 0, high = tiles;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (bucket_chunk[middle * row_blocks] + (long long)TILE_COST * middle <= steps) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  const long long chunk = steps - (long long)TILE_COST * low;
+  return (int)min(chunk, (long long)bucket_chunk[(low + 1) * row_blocks]);
+}
+
 // For each block of the multiplication its first chunk, the end of those in the same tile, the
 // tile, and the end of all its chunks.
 extern "C" __global__ void divide(int rows, int cols, int nnz, int sms,
                                   const int* __restrict__ bucket_chunk, int* __restrict__ spans) {
   const int row_blocks = row_blocks_of(rows), tiles = tiles_of(cols);
   const int blocks = min(sms * (1024 / BLOCK), nnz);
-  const long long chunks = bucket_chunk[tiles * row_blocks];
+  const long long steps = bucket_chunk[tiles * row_blocks] + (long long)TILE_COST * (tiles - 1);
   for (int block = threadIdx.x; block < blocks; block += blockDim.x) {
-    const int first = (int)(chunks * block / blocks), last = (int)(chunks * (block + 1) / blocks);
+    const int first = chunk_after(steps * block / blocks, bucket_chunk, tiles, row_blocks);
+    const int last = chunk_after(steps * (block + 1) / blocks, bucket_chunk, tiles, row_blocks);
     const int at = first < last ? find_last(bucket_chunk, tiles, row_blocks, first) : 0;
     const int end = min(last, bucket_chunk[(at + 1) * row_blocks]);
     ((int4*)spans)[block] = make_int4(first, end, at, last);
@@ -192,28 +213,42 @@ extern "C" __global__ void scatter(int rows, int nnz, const int* __restrict__ ro
                                    const int* __restrict__ col_idx, const real* __restrict__ vals,
                                    const int* __restrict__ counts, real* __restrict__ tile_vals,
                                    unsigned short* __restrict__ tile_cols,
-                                   unsigned short* __restrict__ tile_rows) {
+                                   unsigned short* __restrict__ tile_groups) {
   const long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= nnz) return;
   const int row = row_idx[k], col = col_idx[k];
   const int slot = (int)k + counts[(size_t)(col / COLS) * rows + row];
   tile_vals[value_slot(slot)] = vals[k];
   tile_cols[slot] = (unsigned short)(col % COLS);
-  tile_rows[slot] = (unsigned short)(row % ROW_BLOCK);
+  tile_groups[slot] = (unsigned short)(row % ROW_BLOCK);
 }
 
-// A warp per chunk: marks where runs of equal rows begin, keeps one row for each run, clears the
-// slots after a bucket's last entry. tile_heads: a bit for each entry of a lane that begins a run,
-// and in the upper byte how many runs begin in the lanes before. chunk_info: row block and runs.
+// Sum of the values of the lanes up to this one.
+__device__ int warp_scan(int value) {
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int below = __shfl_up_sync(ALL, value, step);
+    if (threadIdx.x % 32 >= step) value += below;
+  }
+  return value;
+}
+
+// A warp per chunk: marks where runs of equal rows begin, and clears the slots after a bucket's
+// last entry. tile_heads: a bit for each entry of a lane that begins a run, and in the upper byte
+// how many runs begin in the lanes before. tile_groups, until now the entries' rows, becomes the
+// list of groups of GROUP rows: number of the group, then a bit for each of its rows that has a
+// run. chunk_info: row block and groups.
 extern "C" __global__ void mark(int rows, int cols, const int* __restrict__ bucket_chunk,
                                 const int* __restrict__ bucket_entries,
                                 unsigned* __restrict__ chunk_info,
                                 unsigned short* __restrict__ tile_heads,
-                                unsigned short* __restrict__ tile_rows,
+                                unsigned short* __restrict__ tile_groups,
                                 unsigned short* __restrict__ tile_cols,
                                 real* __restrict__ tile_vals) {
+  __shared__ unsigned codes[8][CHUNK];
   const long long chunk = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / 32;
   const int lane = threadIdx.x % 32;
+  unsigned* code = codes[threadIdx.x / 32];
   const int row_blocks = row_blocks_of(rows), buckets = tiles_of(cols) * row_blocks;
   if (chunk >= bucket_chunk[buckets]) return;
   const int bucket = find_last(bucket_chunk, buckets, 1, (int)chunk);
@@ -221,35 +256,37 @@ extern "C" __global__ void mark(int rows, int cols, const int* __restrict__ buck
   const long long left = bucket_entries[bucket] - (chunk - bucket_chunk[bucket]) * CHUNK;
   int row[EACH];
 #pragma unroll
-  for (int i = 0; i < EACH; ++i) row[i] = tile_rows[slot + lane * EACH + i];
-  int previous = __shfl_up_sync(0xffffffffu, row[EACH - 1], 1);
-  if (lane == 0) previous = -1;
-  unsigned heads = 0;
+  for (int i = 0; i < EACH; ++i) {
+    row[i] = tile_groups[slot + lane * EACH + i];
+    code[i * 32 + lane] = 0;
+  }
+  int previous = __shfl_up_sync(ALL, row[EACH - 1], 1);
+  if (lane == 0) previous = -GROUP;  // of no group
+  unsigned heads = 0, opens = 0;     // entries that begin a run, and those that begin a group
 #pragma unroll
   for (int i = 0; i < EACH; ++i) {
-    const int k = lane * EACH + i;
+    const int k = lane * EACH + i, before = i > 0 ? row[i - 1] : previous;
     if (k >= left) {
       tile_vals[value_slot((int)slot + k)] = 0;
       tile_cols[slot + k] = 0;
-    } else if (row[i] != (i > 0 ? row[i - 1] : previous)) {
-      heads |= 1u << i;
+      continue;
     }
+    if (row[i] != before) heads |= 1u << i;
+    if (row[i] / GROUP != before / GROUP) opens |= 1u << i;
   }
-  int runs = __popc(heads);
-  const int own = runs;
-#pragma unroll
-  for (int step = 1; step < 32; step *= 2) {
-    const int below = __shfl_up_sync(0xffffffffu, runs, step);
-    if (lane >= step) runs += below;
-  }
-  const int before = runs - own;
-  int to = before;
+  const int runs_before = warp_scan(__popc(heads)) - __popc(heads);
+  const int groups = warp_scan(__popc(opens));
+  int group = groups - __popc(opens) - 1;
 #pragma unroll
   for (int i = 0; i < EACH; ++i) {
-    if (heads >> i & 1) tile_rows[slot + to++] = (unsigned short)row[i];
+    group += opens >> i & 1;
+    const unsigned number = opens >> i & 1 ? (unsigned)(row[i] / GROUP) << GROUP : 0;
+    if (heads >> i & 1) atomicOr(code + group, number | 1u << row[i] % GROUP);
   }
-  tile_heads[chunk * 32 + lane] = (unsigned short)(before << 8 | heads);
-  if (lane == 31) chunk_info[chunk] = (unsigned)(bucket % row_blocks) << 16 | (unsigned)runs;
+  __syncwarp();
+  for (int i = lane; i < CHUNK; i += 32) tile_groups[slot + i] = (unsigned short)code[i];
+  tile_heads[chunk * 32 + lane] = (unsigned short)(runs_before << 8 | heads);
+  if (lane == 31) chunk_info[chunk] = (unsigned)(bucket % row_blocks) << 12 | (unsigned)groups;
 }
 
 __device__ void load_values(const float* from, int lane, float (&to)[EACH]) {
@@ -272,18 +309,20 @@ __device__ void load_values(const double* from, int lane, double (&to)[EACH]) {
 struct Share {
   real value[EACH];
   uint4 cols;  // eight of 16 bits
-  unsigned heads, info;
+  unsigned heads, info, group;
 };
 
 __device__ Share load_share(int chunk, int lane, const real* __restrict__ tile_vals,
                             const unsigned short* __restrict__ tile_cols,
                             const unsigned short* __restrict__ tile_heads,
+                            const unsigned short* __restrict__ tile_groups,
                             const unsigned* __restrict__ chunk_info) {
   const size_t slot = (size_t)chunk * CHUNK;
   Share share;
   share.info = __ldcs(chunk_info + chunk);
   share.heads = __ldcs(tile_heads + (size_t)chunk * 32 + lane);
   share.cols = __ldcs((const uint4*)(tile_cols + slot) + lane);
+  share.group = __ldcs(tile_groups + slot + lane);
   load_values(tile_vals + slot, lane, share.value);
   return share;
 }
@@ -292,7 +331,6 @@ __device__ int staged(int run) { return run + run / 32; }  // spreads strides ov
 
 // Adds up the runs of a chunk in `stage`, one sum a run.
 __device__ void sum_runs(const Share& share, int lane, const real* tile, real* stage) {
-  const unsigned all = 0xffffffffu;
   const unsigned packed[4] = {share.cols.x, share.cols.y, share.cols.z, share.cols.w};
   const unsigned heads = share.heads & 0xff;
   const int before = share.heads >> 8;
@@ -312,22 +350,63 @@ __device__ void sum_runs(const Share& share, int lane, const real* tile, real* s
     sum += share.value[i] * tile[packed[i / 2] >> i % 2 * 16 & 0xffff];
   }
   // The sum of the open run at the lane's end takes in the lanes back to where the run began.
-  const unsigned begun = __ballot_sync(all, heads != 0) & (all >> (31 - lane));
+  const unsigned begun = __ballot_sync(ALL, heads != 0) & (ALL >> (31 - lane));
   const int reach = lane - (31 - __clz(begun));
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
-    const real below = __shfl_up_sync(all, sum, step);
+    const real below = __shfl_up_sync(ALL, sum, step);
     if (reach >= step) sum += below;
   }
-  const real carry = __shfl_up_sync(all, sum, 1);
+  const real carry = __shfl_up_sync(ALL, sum, 1);
   if (heads != 0 && before > 0) stage[staged(before - 1)] = carry + continued;
   if (lane == 31) stage[staged(run - 1)] = sum;
+}
+
+__device__ void add(const float (&sum)[4], unsigned, float* y) {
+  atomicAdd((float4*)y, make_float4(sum[0], sum[1], sum[2], sum[3]));
+}
+
+template <class T, int N>
+__device__ void add(const T (&sum)[N], unsigned present, T* y) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (present >> i & 1) atomicAdd(y + i, sum[i]);
+  }
+}
+
+// Adds the runs of a group a lane to y; `from` is the first run of the first lane, and what is
+// returned the first run of the groups to come.
+__device__ int add_groups(unsigned group, int first_row, int rows, int from, const real* stage,
+                          real* y) {
+  const unsigned present = group & ((1u << GROUP) - 1), below = (1u << threadIdx.x % 32) - 1;
+  int run = from;
+#pragma unroll
+  for (int i = 0; i < GROUP; ++i) {
+    const unsigned lanes = __ballot_sync(ALL, present >> i & 1);
+    run += __popc(lanes & below);
+    from += __popc(lanes);
+  }
+  if (present == 0) return from;
+  real sum[GROUP];
+#pragma unroll
+  for (int i = 0; i < GROUP; ++i) {
+    const bool there = present >> i & 1;
+    sum[i] = there ? stage[staged(run)] : 0;
+    run += there;
+  }
+  const long long row = first_row + (long long)(group >> GROUP) * GROUP;
+  if (row + GROUP <= rows) {
+    add(sum, present, y + row);
+  } else {
+    add<real, GROUP>(sum, present, y + row);
+  }
+  return from;
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     coltile(int rows, int cols, const int* __restrict__ spans, const int* __restrict__ bucket_chunk,
             const unsigned* __restrict__ chunk_info, const unsigned short* __restrict__ tile_heads,
-            const unsigned short* __restrict__ tile_rows,
+            const unsigned short* __restrict__ tile_groups,
             const unsigned short* __restrict__ tile_cols, const real* __restrict__ tile_vals,
             const real* __restrict__ x, real* __restrict__ y) {
   extern __shared__ uint4 memory[];
@@ -341,7 +420,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
   while (first < last) {
     Share next;
     if (AHEAD && first + warp < end) {
-      next = load_share(first + warp, lane, tile_vals, tile_cols, tile_heads, chunk_info);
+      next =
+          load_share(first + warp, lane, tile_vals, tile_cols, tile_heads, tile_groups, chunk_info);
     }
     const uint4* from = (const uint4*)(x + (size_t)at * COLS);
     const int vectors = (min(COLS, cols - at * COLS) + VECTOR - 1) / VECTOR;
@@ -350,24 +430,29 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     for (int i = threadIdx.x; i < vectors; i += BLOCK) memory[i] = from[i];
     __syncthreads();
     for (int chunk = first + warp; chunk < end; chunk += WARPS) {
-      if (!AHEAD) next = load_share(chunk, lane, tile_vals, tile_cols, tile_heads, chunk_info);
+      if (!AHEAD)
+        next = load_share(chunk, lane, tile_vals, tile_cols, tile_heads, tile_groups, chunk_info);
       const Share share = next;
       if (AHEAD && chunk + WARPS < end) {
-        next = load_share(chunk + WARPS, lane, tile_vals, tile_cols, tile_heads, chunk_info);
+        next = load_share(chunk + WARPS, lane, tile_vals, tile_cols, tile_heads, tile_groups,
+                          chunk_info);
       }
-      const unsigned short* run_rows = tile_rows + (size_t)chunk * CHUNK;
-      real* to = y + (size_t)(share.info >> 16) * ROW_BLOCK;
-      const int runs = share.info & 0xffff;
-      unsigned short row[EACH];
+      const int first_row = (int)(share.info >> 12) * ROW_BLOCK, groups = share.info & 0xfff;
+      unsigned group[EACH];
 #pragma unroll
-      for (int i = 0; i < EACH; ++i) {
-        if (i * 32 + lane < runs) row[i] = __ldcs(run_rows + i * 32 + lane);
+      for (int i = 1; i < EACH; ++i) {
+        group[i] = 0;
+        if (i * 32 + lane < groups) {
+          group[i] = __ldcs(tile_groups + (size_t)chunk * CHUNK + i * 32 + lane);
+        }
       }
+      group[0] = share.group;
       sum_runs(share, lane, tile, stage);
       __syncwarp();
+      int from = 0;
 #pragma unroll
       for (int i = 0; i < EACH; ++i) {
-        if (i * 32 + lane < runs) atomicAdd(to + row[i], stage[staged(i * 32 + lane)]);
+        if (i * 32 < groups) from = add_groups(group[i], first_row, rows, from, stage, y);
       }
       __syncwarp();
     }
