@@ -8,7 +8,6 @@
 //! require nnz+CHUNK*ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)<2000000000
 //! derived counts int rows*ceildiv(cols*itemsize,TILE) zero
 //! derived firsts int rows*ceildiv(cols*itemsize,TILE)
-//! derived pieces int 4*ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)
 //! derived bucket_entries int ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)
 //! derived bucket_chunk int ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)+1
 //! derived spans int 4*(sms*1024//BLOCK)
@@ -18,10 +17,10 @@
 //! derived tile_cols ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
 //! derived tile_vals real CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
 //! prepare count grid=ceildiv(nnz,256) block=256
-//! prepare sum_pieces grid=4*ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384) block=256
+//! prepare sum_buckets grid=ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384) block=1024
 //! prepare place_buckets grid=min(ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384),1) block=1024
 //! prepare divide grid=min(nnz,1) block=1024
-//! prepare place_rows grid=4*ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384) block=256
+//! prepare place_rows grid=ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384) block=1024
 //! prepare scatter grid=ceildiv(nnz,256) block=256
 //! prepare mark grid=ceildiv(nnz,2048)+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384) block=256
 //! init zero
@@ -32,8 +31,8 @@
 // shared memory, where a gather costs next to nothing (column blocking: Im, Yelick and Vuduc,
 // 2004; tiles in shared memory: Yang, Parthasarathy and Sadayappan, 2011). Within a tile they keep
 // the order of rows; a warp takes 256 at a time and adds a sum for each run of equal rows to y, for
-// GROUP neighbouring rows at once. Entries take 8 bytes or less: 16-bit columns within the tile, and
-// 16 bits for each group of rows.
+// GROUP neighbouring rows at once. Entries take 8 bytes or less: 16-bit columns within the tile,
+// and 16 bits for each group of rows.
 
 #define ALL 0xffffffffu
 #define COLS (TILE / (int)sizeof(real))  // columns of a tile
@@ -41,7 +40,6 @@
 #define EACH (CHUNK / 32)               // entries of a chunk that a lane takes, neighbours
 #define STAGE (CHUNK + CHUNK / 32)      // sums of a warp, a gap after every 32
 #define ROW_BLOCK 16384                 // rows of a bucket
-#define PIECES 4                        // parts of a row block, each scanned by one thread block
 #define TILE_COST (TILE / (8 * CHUNK))  // chunks that are read while a tile is loaded
 #define AHEAD (sizeof(real) == 4)       // doubles leave no registers for the next chunk
 #define VECTOR (16 / (int)sizeof(real))
@@ -56,12 +54,12 @@ __device__ int value_slot(int k) {
   return k - k % CHUNK + nth / VECTOR * (32 * VECTOR) + lane * VECTOR + nth % VECTOR;
 }
 
-// The last i with from[i * stride] <= key, where from[0] <= key and from[count * stride] > key.
-__device__ int find_last(const int* from, int count, int stride, int key) {
+// The last i with from[i * stride] + i * cost <= key; the first is, the one at `count` is not.
+__device__ int find_last(const int* from, int count, int stride, int cost, long long key) {
   int low = 0, high = count;
   while (high - low > 1) {
     const int middle = low + (high - low) / 2;
-    if (from[(size_t)middle * stride] <= key) {
+    if (from[(size_t)middle * stride] + (long long)middle * cost <= key) {
       low = middle;
     } else {
       high = middle;
@@ -70,24 +68,26 @@ __device__ int find_last(const int* from, int count, int stride, int key) {
   return low;
 }
 
-// Sum of the values of all threads before this one, and of all threads; every thread takes part.
-__device__ int2 block_scan(int value, int* warp_sums) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  int sum = value;
+// Sum of the values of the lanes up to this one.
+__device__ int warp_scan(int value) {
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
-    const int below = __shfl_up_sync(ALL, sum, step);
-    if (lane >= step) sum += below;
+    const int below = __shfl_up_sync(ALL, value, step);
+    if (threadIdx.x % 32 >= step) value += below;
   }
+  return value;
+}
+
+// Sum of the values of all threads before this one, and of all 1024 threads.
+__device__ int2 block_scan(int value, int* warp_sums) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int sum = warp_scan(value);
   __syncthreads();  // the sums of an earlier call have been read
   if (lane == 31) warp_sums[warp] = sum;
   __syncthreads();
-  int before = 0, all = 0;
-  for (int w = 0; w < warps; ++w) {
-    if (w == warp) before = all;
-    all += warp_sums[w];
-  }
-  return make_int2(before + sum - value, all);
+  const int warps = warp_scan(warp_sums[lane]);
+  const int before = warp > 0 ? __shfl_sync(ALL, warps, warp - 1) : 0;
+  return make_int2(before + sum - value, __shfl_sync(ALL, warps, 31));
 }
 
 // Entries of each row in each tile, and the first of them: in a row they are neighbours.
@@ -104,59 +104,32 @@ extern "C" __global__ void count(int rows, int nnz, const int* __restrict__ row_
   if (begins || ends) atomicAdd(&counts[cell], (ends ? (int)k + 1 : 0) - (begins ? (int)k : 0));
 }
 
-struct Rows {
-  long long first, end;  // rows of the piece of a bucket that a thread block takes
-  size_t cells;          // where the counts of the bucket's tile begin
-};
-
-__device__ Rows rows_of_piece(int rows) {
-  const int bucket = blockIdx.x / PIECES, row_blocks = row_blocks_of(rows);
-  Rows piece;
-  piece.first = (long long)(bucket % row_blocks) * ROW_BLOCK +
-                (long long)(blockIdx.x % PIECES) * (ROW_BLOCK / PIECES);
-  piece.end = min((long long)rows, piece.first + ROW_BLOCK / PIECES);
-  piece.cells = (size_t)(bucket / row_blocks) * rows;
-  return piece;
-}
-
-extern "C" __global__ void sum_pieces(int rows, const int* __restrict__ counts,
-                                      int* __restrict__ pieces) {
+// A block per bucket.
+extern "C" __global__ void sum_buckets(int rows, const int* __restrict__ counts,
+                                       int* __restrict__ bucket_entries) {
   __shared__ int warp_sums[32];
-  const Rows piece = rows_of_piece(rows);
+  const int row_blocks = row_blocks_of(rows);
+  const int* count = counts + (size_t)(blockIdx.x / row_blocks) * rows;
+  const long long begin = (long long)(blockIdx.x % row_blocks) * ROW_BLOCK;
+  const long long end = min((long long)rows, begin + ROW_BLOCK);
   int sum = 0;
-  for (long long row = piece.first + threadIdx.x; row < piece.end; row += blockDim.x) {
-    sum += counts[piece.cells + row];
-  }
+  for (long long row = begin + threadIdx.x; row < end; row += 1024) sum += count[row];
   const int all = block_scan(sum, warp_sums).y;
-  if (threadIdx.x == 0) pieces[blockIdx.x] = all;
+  if (threadIdx.x == 0) bucket_entries[blockIdx.x] = all;
 }
 
-// First chunk of each bucket; sums of pieces become the slot of their first entry.
-extern "C" __global__ void place_buckets(int rows, int cols, int* __restrict__ pieces,
-                                         int* __restrict__ bucket_entries,
+// First chunk of each bucket.
+extern "C" __global__ void place_buckets(int rows, int cols, const int* __restrict__ bucket_entries,
                                          int* __restrict__ bucket_chunk) {
   __shared__ int warp_sums[32];
   const int buckets = tiles_of(cols) * row_blocks_of(rows);
   int base = 0;
-  for (int first = 0; first < buckets; first += blockDim.x) {
+  for (int first = 0; first < buckets; first += 1024) {
     const int bucket = first + threadIdx.x;
-    int* piece = pieces + (size_t)bucket * PIECES;
-    int entries = 0;
-    if (bucket < buckets) {
-      for (int i = 0; i < PIECES; ++i) entries += piece[i];
-    }
-    const int2 scanned = block_scan((entries + CHUNK - 1) / CHUNK, warp_sums);
-    if (bucket < buckets) {
-      bucket_entries[bucket] = entries;
-      bucket_chunk[bucket] = base + scanned.x;
-      int slot = (base + scanned.x) * CHUNK;
-      for (int i = 0; i < PIECES; ++i) {
-        const int here = piece[i];
-        piece[i] = slot;
-        slot += here;
-      }
-    }
-    base += scanned.y;
+    const int entries = bucket < buckets ? bucket_entries[bucket] : 0;
+    const int2 chunks = block_scan((entries + CHUNK - 1) / CHUNK, warp_sums);
+    if (bucket < buckets) bucket_chunk[bucket] = base + chunks.x;
+    base += chunks.y;
   }
   if (threadIdx.x == 0) bucket_chunk[buckets] = base;
 }
@@ -164,17 +137,9 @@ extern "C" __global__ void place_buckets(int rows, int cols, int* __restrict__ p
 // The chunk that is reached after `steps` of the way through all chunks, on which TILE_COST steps
 // lie between two tiles.
 __device__ int chunk_after(long long steps, const int* bucket_chunk, int tiles, int row_blocks) {
-  int low = 0, high = tiles;
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    if (bucket_chunk[middle * row_blocks] + (long long)TILE_COST * middle <= steps) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  const long long chunk = steps - (long long)TILE_COST * low;
-  return (int)min(chunk, (long long)bucket_chunk[(low + 1) * row_blocks]);
+  const int at = find_last(bucket_chunk, tiles, row_blocks, TILE_COST, steps);
+  return (int)min(steps - (long long)TILE_COST * at,
+                  (long long)bucket_chunk[(at + 1) * row_blocks]);
 }
 
 // For each block of the multiplication its first chunk, the end of those in the same tile, the
@@ -187,24 +152,27 @@ extern "C" __global__ void divide(int rows, int cols, int nnz, int sms,
   for (int block = threadIdx.x; block < blocks; block += blockDim.x) {
     const int first = chunk_after(steps * block / blocks, bucket_chunk, tiles, row_blocks);
     const int last = chunk_after(steps * (block + 1) / blocks, bucket_chunk, tiles, row_blocks);
-    const int at = first < last ? find_last(bucket_chunk, tiles, row_blocks, first) : 0;
+    const int at = first < last ? find_last(bucket_chunk, tiles, row_blocks, 0, first) : 0;
     const int end = min(last, bucket_chunk[(at + 1) * row_blocks]);
     ((int4*)spans)[block] = make_int4(first, end, at, last);
   }
 }
 
-// Counts become how far the row's entries in the tile move: their slot less their place in COO.
-extern "C" __global__ void place_rows(int rows, const int* __restrict__ pieces,
+// A block per bucket: counts become how far the row's entries in the tile move, their slot less
+// their place in COO.
+extern "C" __global__ void place_rows(int rows, const int* __restrict__ bucket_chunk,
                                       const int* __restrict__ firsts, int* __restrict__ counts) {
   __shared__ int warp_sums[32];
-  const Rows piece = rows_of_piece(rows);
-  int slot = pieces[blockIdx.x];
-  for (long long first = piece.first; first < piece.end; first += blockDim.x) {
+  const int row_blocks = row_blocks_of(rows);
+  const size_t cells = (size_t)(blockIdx.x / row_blocks) * rows;
+  const long long begin = (long long)(blockIdx.x % row_blocks) * ROW_BLOCK;
+  const long long end = min((long long)rows, begin + ROW_BLOCK);
+  int slot = bucket_chunk[blockIdx.x] * CHUNK;
+  for (long long first = begin; first < end; first += 1024) {
     const long long row = first + threadIdx.x;
-    const size_t cell = piece.cells + row;
-    const int here = row < piece.end ? counts[cell] : 0;
+    const int here = row < end ? counts[cells + row] : 0;
     const int2 scanned = block_scan(here, warp_sums);
-    if (here > 0) counts[cell] = slot + scanned.x - firsts[cell];
+    if (here > 0) counts[cells + row] = slot + scanned.x - firsts[cells + row];
     slot += scanned.y;
   }
 }
@@ -221,16 +189,6 @@ extern "C" __global__ void scatter(int rows, int nnz, const int* __restrict__ ro
   tile_vals[value_slot(slot)] = vals[k];
   tile_cols[slot] = (unsigned short)(col % COLS);
   tile_groups[slot] = (unsigned short)(row % ROW_BLOCK);
-}
-
-// Sum of the values of the lanes up to this one.
-__device__ int warp_scan(int value) {
-#pragma unroll
-  for (int step = 1; step < 32; step *= 2) {
-    const int below = __shfl_up_sync(ALL, value, step);
-    if (threadIdx.x % 32 >= step) value += below;
-  }
-  return value;
 }
 
 // A warp per chunk: marks where runs of equal rows begin, and clears the slots after a bucket's
@@ -251,7 +209,7 @@ extern "C" __global__ void mark(int rows, int cols, const int* __restrict__ buck
   unsigned* code = codes[threadIdx.x / 32];
   const int row_blocks = row_blocks_of(rows), buckets = tiles_of(cols) * row_blocks;
   if (chunk >= bucket_chunk[buckets]) return;
-  const int bucket = find_last(bucket_chunk, buckets, 1, (int)chunk);
+  const int bucket = find_last(bucket_chunk, buckets, 1, 0, chunk);
   const long long slot = chunk * CHUNK;
   const long long left = bucket_entries[bucket] - (chunk - bucket_chunk[bucket]) * CHUNK;
   int row[EACH];
@@ -459,7 +417,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     first = end;
     if (first < last) {
       if (bucket_chunk[(++at + 1) * row_blocks] <= first) {  // the next tile is empty
-        at += find_last(bucket_chunk + at * row_blocks, tiles - at, row_blocks, first);
+        at += find_last(bucket_chunk + at * row_blocks, tiles - at, row_blocks, 0, first);
       }
       end = min(last, bucket_chunk[(at + 1) * row_blocks]);
     }
