@@ -36,12 +36,11 @@
 
 #define ALL 0xffffffffu
 #define COLS (TILE / (int)sizeof(real))  // columns of a tile
-#define WARPS (BLOCK / 32)
-#define EACH (CHUNK / 32)               // entries of a chunk that a lane takes, neighbours
-#define STAGE (CHUNK + CHUNK / 32)      // sums of a warp, a gap after every 32
-#define ROW_BLOCK 16384                 // rows of a bucket
-#define TILE_COST (TILE / (8 * CHUNK))  // chunks that are read while a tile is loaded
-#define AHEAD (sizeof(real) == 4)       // doubles leave no registers for the next chunk
+#define EACH (CHUNK / 32)                // entries of a chunk that a lane takes, neighbours
+#define STAGE (CHUNK + CHUNK / 32)       // sums of a warp, a gap after every 32
+#define ROW_BLOCK 16384                  // rows of a bucket
+#define TILE_COST (TILE / (8 * CHUNK))   // chunks that are read while a tile is loaded
+#define AHEAD (sizeof(real) == 4)        // doubles leave no registers for the next chunk
 #define VECTOR (16 / (int)sizeof(real))
 
 // Buckets are ordered by tile, then row block, and begin with a chunk of their own.
@@ -59,11 +58,8 @@ __device__ int find_last(const int* from, int count, int stride, int cost, long 
   int low = 0, high = count;
   while (high - low > 1) {
     const int middle = low + (high - low) / 2;
-    if (from[(size_t)middle * stride] + (long long)middle * cost <= key) {
-      low = middle;
-    } else {
-      high = middle;
-    }
+    const bool above = from[(size_t)middle * stride] + (long long)middle * cost > key;
+    (above ? high : low) = middle;
   }
   return low;
 }
@@ -247,41 +243,31 @@ extern "C" __global__ void mark(int rows, int cols, const int* __restrict__ buck
   if (lane == 31) chunk_info[chunk] = (unsigned)(bucket % row_blocks) << 12 | (unsigned)groups;
 }
 
-__device__ void load_values(const float* from, int lane, float (&to)[EACH]) {
-#pragma unroll
-  for (int i = 0; i < EACH; i += 4) {
-    const float4 v = __ldcs((const float4*)(from + i * 32) + lane);
-    to[i] = v.x, to[i + 1] = v.y, to[i + 2] = v.z, to[i + 3] = v.w;
-  }
-}
-
-__device__ void load_values(const double* from, int lane, double (&to)[EACH]) {
-#pragma unroll
-  for (int i = 0; i < EACH; i += 2) {
-    const double2 v = __ldcs((const double2*)(from + i * 32) + lane);
-    to[i] = v.x, to[i + 1] = v.y;
-  }
-}
+// The matrix in tiles.
+struct Stored {
+  const real* vals;
+  const unsigned short *cols, *heads, *groups;
+  const unsigned* info;
+};
 
 // A lane's share of a chunk.
 struct Share {
-  real value[EACH];
+  uint4 values[EACH / VECTOR];
   uint4 cols;  // eight of 16 bits
   unsigned heads, info, group;
 };
 
-__device__ Share load_share(int chunk, int lane, const real* __restrict__ tile_vals,
-                            const unsigned short* __restrict__ tile_cols,
-                            const unsigned short* __restrict__ tile_heads,
-                            const unsigned short* __restrict__ tile_groups,
-                            const unsigned* __restrict__ chunk_info) {
+__device__ Share load_share(const Stored& stored, int chunk, int lane) {
   const size_t slot = (size_t)chunk * CHUNK;
   Share share;
-  share.info = __ldcs(chunk_info + chunk);
-  share.heads = __ldcs(tile_heads + (size_t)chunk * 32 + lane);
-  share.cols = __ldcs((const uint4*)(tile_cols + slot) + lane);
-  share.group = __ldcs(tile_groups + slot + lane);
-  load_values(tile_vals + slot, lane, share.value);
+  share.info = __ldcs(stored.info + chunk);
+  share.heads = __ldcs(stored.heads + (size_t)chunk * 32 + lane);
+  share.cols = __ldcs((const uint4*)(stored.cols + slot) + lane);
+  share.group = __ldcs(stored.groups + slot + lane);
+#pragma unroll
+  for (int i = 0; i < EACH / VECTOR; ++i) {
+    share.values[i] = __ldcs((const uint4*)(stored.vals + slot) + i * 32 + lane);
+  }
   return share;
 }
 
@@ -305,7 +291,7 @@ __device__ void sum_runs(const Share& share, int lane, const real* tile, real* s
       ++run;
       sum = 0;
     }
-    sum += share.value[i] * tile[packed[i / 2] >> i % 2 * 16 & 0xffff];
+    sum += ((const real*)share.values)[i] * tile[packed[i / 2] >> i % 2 * 16 & 0xffff];
   }
   // The sum of the open run at the lane's end takes in the lanes back to where the run began.
   const unsigned begun = __ballot_sync(ALL, heads != 0) & (ALL >> (31 - lane));
@@ -332,8 +318,7 @@ __device__ void add(const T (&sum)[N], unsigned present, T* y) {
   }
 }
 
-// Adds the runs of a group a lane to y; `from` is the first run of the first lane, and what is
-// returned the first run of the groups to come.
+// Adds a group a lane to y. `from`: first run of the first lane's; returned: that of those to come.
 __device__ int add_groups(unsigned group, int first_row, int rows, int from, const real* stage,
                           real* y) {
   const unsigned present = group & ((1u << GROUP) - 1), below = (1u << threadIdx.x % 32) - 1;
@@ -372,39 +357,29 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   real* stage = tile + COLS + warp * STAGE;
   const int row_blocks = row_blocks_of(rows), tiles = tiles_of(cols);
+  const Stored stored = {tile_vals, tile_cols, tile_heads, tile_groups, chunk_info};
   const int4 span = ((const int4*)spans)[blockIdx.x];
   int first = span.x, end = span.y, at = span.z;
   const int last = span.w;
   while (first < last) {
     Share next;
-    if (AHEAD && first + warp < end) {
-      next =
-          load_share(first + warp, lane, tile_vals, tile_cols, tile_heads, tile_groups, chunk_info);
-    }
+    if (AHEAD && first + warp < end) next = load_share(stored, first + warp, lane);
     const uint4* from = (const uint4*)(x + (size_t)at * COLS);
     const int vectors = (min(COLS, cols - at * COLS) + VECTOR - 1) / VECTOR;
     __syncthreads();
 #pragma unroll 4
     for (int i = threadIdx.x; i < vectors; i += BLOCK) memory[i] = from[i];
     __syncthreads();
-    for (int chunk = first + warp; chunk < end; chunk += WARPS) {
-      if (!AHEAD)
-        next = load_share(chunk, lane, tile_vals, tile_cols, tile_heads, tile_groups, chunk_info);
-      const Share share = next;
-      if (AHEAD && chunk + WARPS < end) {
-        next = load_share(chunk + WARPS, lane, tile_vals, tile_cols, tile_heads, tile_groups,
-                          chunk_info);
-      }
+    for (int chunk = first + warp; chunk < end; chunk += BLOCK / 32) {
+      const Share share = AHEAD ? next : load_share(stored, chunk, lane);
+      if (AHEAD && chunk + BLOCK / 32 < end) next = load_share(stored, chunk + BLOCK / 32, lane);
+      const unsigned short* run_groups = tile_groups + (size_t)chunk * CHUNK;
       const int first_row = (int)(share.info >> 12) * ROW_BLOCK, groups = share.info & 0xfff;
-      unsigned group[EACH];
+      unsigned group[EACH] = {share.group};
 #pragma unroll
       for (int i = 1; i < EACH; ++i) {
-        group[i] = 0;
-        if (i * 32 + lane < groups) {
-          group[i] = __ldcs(tile_groups + (size_t)chunk * CHUNK + i * 32 + lane);
-        }
+        if (i * 32 + lane < groups) group[i] = __ldcs(run_groups + i * 32 + lane);
       }
-      group[0] = share.group;
       sum_runs(share, lane, tile, stage);
       __syncwarp();
       int from = 0;
