@@ -18,7 +18,7 @@ from suite.harness.evaluate import Evaluator, Settings
 from suite.matrices.base import Matrix, canonical
 from suite.problem import DType, Op, Problem
 
-FILES = ("coltile", "csr_adaptive", "csr_packed", "csr_xshared", "merge", "nnzsplit")
+FILES = ("coltile", "csr_adaptive", "csr_packed", "csr_xshared", "merge", "nnzsplit", "rowbins")
 AUTHORS = [
     author
     for author in baselines()
@@ -60,7 +60,7 @@ MATRICES = {
     "several-tiles": scattered(100, 120_000, 9_000),
     "many-tiles-some-empty": scattered(20, 3_700_000, 900),
     "several-row-blocks": scattered(140_000, 60, 20_000),
-    "tiles-and-row-blocks": scattered(67_000, 40_000, 24_000),
+    "tiles-and-row-blocks": scattered(67_000, 40_000, 70_000),
     "a-long-row-among-short": of_lengths([0] * 5 + [41_000] + [1] * 7, 45_000),
     "long-rows-side-by-side": of_lengths([2500] * 6 + [0] + [2049] * 3, 3000),
     "arrow": arrow(3000),
