@@ -1,16 +1,19 @@
 //! op spmm
 //! format csr
 //! choose LANES 4 8 32
+//! choose SPLIT 1 4
 //! choose RESIDENT 4 6
-//! require longest <= 4096
-//! launch rowteam_vec4 grid=(n%4==0)*ceildiv(rows,256//LANES),ceildiv(n,4*LANES) block=LANES,256//LANES
-//! launch rowteam_any grid=(n%4!=0)*ceildiv(rows,256//LANES),ceildiv(n,LANES) block=LANES,256//LANES
+//! require longest <= 8192 and LANES * SPLIT <= 32
+//! launch rowteam_vec4 grid=(n%4==0)*ceildiv(rows,256//(LANES*SPLIT)),ceildiv(n,4*LANES) block=LANES*SPLIT,256//(LANES*SPLIT)
+//! launch rowteam_any grid=(n%4!=0)*ceildiv(rows,256//(LANES*SPLIT)),ceildiv(n,LANES) block=LANES*SPLIT,256//(LANES*SPLIT)
 
-// A team of LANES threads a row, a vector of columns each. The team loads LANES entries at once,
-// one a thread, and passes them round by shuffles, so that each line of the matrix is read once and
-// does not have to survive in the L1 among the rows of B; GROUP rows of B are then in flight
-// together (row splitting of Yang, Buluc and Owens, 2018, with the staging of GE-SpMM, Huang et
-// al., 2020). Few lanes keep the part of B in use small, many lanes read the matrix fewer times.
+// SPLIT teams of LANES threads a row, a vector of columns each; the teams take turns with the
+// entries. Each thread loads one entry and shuffles pass them round, so that each line of the
+// matrix is read once and does not have to survive in the L1 among the rows of B; up to GROUP rows
+// of B are in flight in each team (row splitting of Yang, Buluc and Owens, 2018, with the staging
+// of GE-SpMM, Huang et al., 2020). Few lanes keep the part of B in use small, many lanes read the
+// matrix fewer times; several teams suit long rows and matrices that are too small to fill the
+// device.
 
 #define ALL 0xffffffffu
 #define GROUP (LANES < 8 ? LANES : 8)
@@ -24,6 +27,23 @@ __device__ void axpy(real a, const real4& b, real4& sum) {
   sum.y += a * b.y;
   sum.z += a * b.z;
   sum.w += a * b.w;
+}
+
+__device__ void add(const real& b, real& sum) { sum += b; }
+
+__device__ void add(const real4& b, real4& sum) { axpy(1, b, sum); }
+
+__device__ real from_lane(const real& value, int step) {
+  return __shfl_down_sync(ALL, value, step);
+}
+
+__device__ real4 from_lane(const real4& value, int step) {
+  real4 got;
+  got.x = from_lane(value.x, step);
+  got.y = from_lane(value.y, step);
+  got.z = from_lane(value.z, step);
+  got.w = from_lane(value.w, step);
+  return got;
 }
 
 // Stores what nobody will read again: B may keep its place in the L2.
@@ -44,10 +64,12 @@ template <typename Vec>
 __device__ void multiply(int rows, int n, const int* __restrict__ row_ptr,
                          const int* __restrict__ col_idx, const real* __restrict__ vals,
                          const Vec* __restrict__ B, Vec* __restrict__ C) {
+  constexpr int WIDTH = LANES * SPLIT;
   const int length = n / (int)(sizeof(Vec) / sizeof(real));
   const int lane = threadIdx.x;
+  const int team = lane / LANES;
   const long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
-  const int at = blockIdx.y * LANES + lane;
+  const int at = blockIdx.y * LANES + lane % LANES;
   const bool inside = at < length;  // the others load entries for their team
   const int begin = row < rows ? row_ptr[row] : 0;
   const int count = row < rows ? row_ptr[row + 1] - begin : 0;
@@ -55,7 +77,7 @@ __device__ void multiply(int rows, int n, const int* __restrict__ row_ptr,
   col_idx += begin, vals += begin, B += at;
 
   Vec sum = Vec();
-  for (int done = 0; done < most; done += LANES) {
+  for (int done = 0; done < most; done += WIDTH) {
     int col = 0;
     real value = 0;
     if (done + lane < count) {
@@ -64,20 +86,23 @@ __device__ void multiply(int rows, int n, const int* __restrict__ row_ptr,
     }
 #pragma unroll 1
     for (int first = 0; first < LANES; first += GROUP) {
-      if (done + first >= most) break;
+      if (done + first * SPLIT >= most) break;
       Vec dense[GROUP];
 #pragma unroll
       for (int i = 0; i < GROUP; ++i) {
-        const size_t from = (size_t)__shfl_sync(ALL, col, first + i, LANES) * length;
-        dense[i] = inside && done + first + i < count ? B[from] : Vec();
+        const int k = (first + i) * SPLIT + team;
+        const size_t from = (size_t)__shfl_sync(ALL, col, k, WIDTH) * length;
+        dense[i] = inside && done + k < count ? B[from] : Vec();
       }
 #pragma unroll
       for (int i = 0; i < GROUP; ++i) {
-        axpy(__shfl_sync(ALL, value, first + i, LANES), dense[i], sum);
+        axpy(__shfl_sync(ALL, value, (first + i) * SPLIT + team, WIDTH), dense[i], sum);
       }
     }
   }
-  if (row < rows && inside) put(C + (size_t)row * length + at, sum);
+#pragma unroll
+  for (int step = WIDTH / 2; step >= LANES; step /= 2) add(from_lane(sum, step), sum);
+  if (row < rows && inside && team == 0) put(C + (size_t)row * length + at, sum);
 }
 
 extern "C" __global__ void BOUNDS rowteam_vec4(int rows, int n, const int* __restrict__ row_ptr,
