@@ -62,6 +62,7 @@
 #define SPAN (SEGMENT / SUMMERS)                          // neighbours that one of them sums
 #define DUMP (SUMMERS * (SPAN + 1))                       // spot of products that fill up a chunk
 #define BATCH (sizeof(real) == 4 ? 2 : 1)                 // vectors of four on their way
+#define LINES (sizeof(real) == 4 ? 3 : 1)                 // further lines on their way
 #define EVERY 0xffffffffu
 
 // Shares of work are cut by bytes: those of a line, of a chunk, and of what is loaded in the time
@@ -485,6 +486,30 @@ __device__ void load_pieces(int four, int end, const real* __restrict__ tile_val
   }
 }
 
+// Adds the products of further lines, LINES of them on their way at once.
+__device__ void add_lines(int more, const real* __restrict__ vals,
+                          const unsigned short* __restrict__ cols, const real* tile,
+                          real (&product)[4]) {
+  for (int line = 0; line < more; line += LINES) {
+    real value[LINES][4];
+    uint2 col[LINES];
+#pragma unroll
+    for (int i = 0; i < LINES; ++i) {
+      if (line + i < more) {
+        col[i] = load_four(cols + (line + i) * CHUNK);
+        load_four(vals + (line + i) * CHUNK, value[i]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < LINES; ++i) {
+      if (line + i < more) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) product[j] += value[i][j] * tile[nth_of(col[i], j)];
+      }
+    }
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, PER_SM)
     multiply(int cols, int nnz, const int* __restrict__ tile_chunk,
              const int* __restrict__ share_chunk, const unsigned* __restrict__ chunk_info,
@@ -510,7 +535,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM)
     const uint4* from = (const uint4*)(x + (size_t)at * TILE);
     const int vectors = (int)(((size_t)min(TILE, cols - at * TILE) * sizeof(real) + 15) / 16);
     __syncthreads();
-#pragma unroll 4
+#pragma unroll 6
     for (int i = threadIdx.x; i < vectors; i += THREADS) memory[i] = from[i];
     __syncthreads();
     for (; four < end; four += BATCH * THREADS) {
@@ -524,16 +549,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
           product[j] = pieces.value[i][j] * tile[nth_of(pieces.cols[i], j)];
-        size_t entry = (size_t)pieces.info[i].y * CHUNK + here % (CHUNK / 4) * 4;
-#pragma unroll 2
-        for (int more = PIECE > 1 ? pieces.info[i].x >> LINES_SHIFT : 0; more > 0; --more) {
-          real value[4];
-          load_four(tile_vals + entry, value);
-          const uint2 line_cols = load_four(tile_cols + entry);
-#pragma unroll
-          for (int j = 0; j < 4; ++j) product[j] += value[j] * tile[nth_of(line_cols, j)];
-          entry += CHUNK;
-        }
+        const int more = PIECE > 1 ? pieces.info[i].x >> LINES_SHIFT : 0;
+        const size_t entry = (size_t)pieces.info[i].y * CHUNK + here % (CHUNK / 4) * 4;
+        add_lines(more, tile_vals + entry, tile_cols + entry, tile, product);
         const size_t chunk = pieces.info[i].x & ((1u << LINES_SHIFT) - 1);
         store_four(products + chunk * CHUNK + here % (CHUNK / 4) * 4, product);
       }
