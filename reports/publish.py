@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from reports.figures import Figure, figures, repeatability
+from reports.tables import by_family, by_matrix, repayment
 from suite.mlstore import open_store, tracking_uri
 from suite.record import Row
 
@@ -141,9 +142,21 @@ def page(
     ]
     for label in dict.fromkeys(row.label for row in first.rows):
         lines += ["", f"## {label}", "", *_table(label, first.rows, found)]
+        for title, table in (
+            ("the best baseline by family", by_family(first.rows, label)),
+            ("by matrix", by_matrix(first.rows, label, copy_gbps(first))),
+            ("when storage is repaid", repayment(first.rows, label)),
+        ):
+            lines += ["", f"### {label}: {title}", "", *table]
     if others:
         lines += ["", "## Repetition", "", *_repetition(found, others)]
     return "\n".join(lines) + "\n"
+
+
+def copy_gbps(campaign: Campaign) -> float | None:
+    """Copy bandwidth of the campaign's device, as measured with it."""
+    found = dict(campaign.facts.get("device_details") or {}).get("copy_bandwidth_gbps")
+    return None if found is None else float(found)
 
 
 def _table(label: str, rows: Sequence[Row], found: Mapping[str, Figure]) -> list[str]:

@@ -75,6 +75,24 @@ class Timing:
 
 
 @dataclass(frozen=True)
+class Conditions:
+    """How a GPU was when something was timed on it.
+
+    Attributes:
+        copy_gbps: What it copies, read and written bytes counted, in 10⁹ bytes a second.
+        sm_mhz: Lowest clock of its multiprocessors that was seen while measuring.
+        disturbed: What was wrong while measuring (throttling, another process, changing clocks);
+            empty on a quiet GPU.
+        attempts: How often it was measured until nothing was wrong, or that was given up.
+    """
+
+    copy_gbps: float | None = None
+    sm_mhz: int | None = None
+    disturbed: str = ""
+    attempts: int = 1
+
+
+@dataclass(frozen=True)
 class Resources:
     """What the compiler gave the hungriest kernel of a program.
 
@@ -109,8 +127,11 @@ class Evaluation:
         fresh_us: As hot, but into an output that holds no earlier answer; only with ``hot``.
         prepare_us: Device time in which the program derives its own arrays from the matrix, once
             for many multiplications; only with ``hot``.
+        conditions: How the GPU was meanwhile; only where it was timed on one.
         emulated_us: Host time of one emulated run; only with ``ok``, only on the emulator, and
             never a basis for a speedup.
+        format: What the program reads, as its header says: ``csr``, ``sell c=32 sigma=1024``.
+        derived_bytes: Bytes of all that the program derives from it, before it multiplies.
         format_bytes: Bytes of every array of the format, or derived from it, that the program takes
             when it multiplies.
         conversion_ms: Host milliseconds that converting the matrix to the format took.
@@ -130,7 +151,10 @@ class Evaluation:
     cold: Timing | None = None
     fresh_us: float | None = None
     prepare_us: float | None = None
+    conditions: Conditions | None = None
     emulated_us: float | None = None
+    format: str = ""
+    derived_bytes: int = 0
     format_bytes: int | None = None
     conversion_ms: float | None = None
     compile_ms: float | None = None

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from suite.campaign import outcome, representative
-from suite.metrics import CACHES, REFERENCES, bandwidth_gbps, reference_times, time_us
+from suite.metrics import (
+    CACHES,
+    REFERENCES,
+    bandwidth_fraction,
+    bandwidth_gbps,
+    reference_times,
+    time_us,
+)
 from suite.problem import Op
 from suite.record import Ask, Row
 from suite.replay import Replay
@@ -18,6 +25,7 @@ _AS_THEY_ARE = (
     "error_ratio",
     "registers",
     "spill_bytes",
+    "format",
     "format_bytes",
     "conversion_ms",
     "prepare_us",
@@ -28,6 +36,8 @@ _AS_THEY_ARE = (
     "cold_us",
     "cold_low_us",
     "cold_high_us",
+    "sm_mhz",
+    "disturbed",
 )
 
 
@@ -65,6 +75,9 @@ def info(rows: Sequence[Row], everyone: Sequence[Row]) -> Mapping[str, Any]:
         if time is None:
             continue
         facts[f"bandwidth_gbps.{cache}"] = bandwidth_gbps(row, cache)
+        share = bandwidth_fraction(row, cache)
+        if share is not None:
+            facts[f"bandwidth_fraction.{cache}"] = share
         for author in REFERENCES:
             reference = reference_times(same, author, cache).times.get(row.problem_key)
             if reference is not None:

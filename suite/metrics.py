@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import median
 from typing import Literal
 
@@ -137,6 +137,12 @@ def bandwidth_gbps(row: Row, cache: Cache) -> float | None:
     return row.bytes_moved / time / 1e3 if time and row.bytes_moved is not None else None
 
 
+def bandwidth_fraction(row: Row, cache: Cache) -> float | None:
+    """Compulsory traffic over time, as a share of what the same GPU copies; hot it may exceed 1."""
+    speed = bandwidth_gbps(row, cache)
+    return speed / row.copy_gbps if speed is not None and row.copy_gbps else None
+
+
 def fastest(rows: Iterable[Row], cache: Cache) -> dict[str, int]:
     """On how many problems each author has the shortest time; ties count for every one of them."""
     best: dict[str, tuple[float, set[str]]] = {}
@@ -161,20 +167,33 @@ def best_of(rows: Iterable[Row], name: str) -> list[Row]:
 
     The choice is the right answer with the shortest hot time; where none is right, one that was
     never given, for it might have been; then a failure; where nothing applies, a row that says so.
+    The cold figure is the shortest cold time, of another answer where that is shorter, as it is
+    for ``cusparse_best``. The row's ``detail`` names whose answers they are.
     """
-    chosen: dict[str, Row] = {}
+    hot: dict[str, Row] = {}
+    cold: dict[str, Row] = {}
     for row in rows:
-        held = chosen.get(row.problem_key)
-        if held is None or _preference(row) < _preference(held):
-            chosen[row.problem_key] = row
-    return [dataclasses.replace(row, author=name) for row in chosen.values()]
+        for chosen, cache in zip((hot, cold), CACHES, strict=True):
+            held = chosen.get(row.problem_key)
+            if held is None or _preference(row, cache) < _preference(held, cache):
+                chosen[row.problem_key] = row
+    return [_joined(row, cold[key], name) for key, row in hot.items()]
 
 
-def _preference(row: Row) -> tuple[int, float]:
+def _joined(hot: Row, cold: Row, name: str) -> Row:
+    if cold.author == hot.author:
+        return dataclasses.replace(hot, author=name, detail=hot.author)
+    times = {f.name: getattr(cold, f.name) for f in fields(cold) if f.name.startswith("cold_")}
+    detail = f"{hot.author}; cold: {cold.author}"
+    return dataclasses.replace(hot, author=name, detail=detail, **times)
+
+
+def _preference(row: Row, cache: Cache) -> tuple[int, float]:
     if row.unanswered:
         return 1, math.inf
     rank = 0 if row.ok else 3 if row.status is Status.NOT_APPLICABLE else 2
-    return rank, row.hot_us if row.ok and row.hot_us is not None else math.inf
+    time = time_us(row, cache) if row.ok else None
+    return rank, math.inf if time is None else time
 
 
 def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
@@ -196,6 +215,10 @@ def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
         "correct": count(rows, Status.OK),
         "not_applicable": count(rows, Status.NOT_APPLICABLE),
         "infrastructure_errors": count(answered, Status.INFRASTRUCTURE_ERROR),
+        # Only where something was measured on a GPU: nowhere else can it be disturbed.
+        "disturbed": sum(r.disturbed != "" for r in rows)
+        if any(r.hot_us is not None for r in rows)
+        else None,
         "compile_rate": compile_rate(rows),
         "correct_rate": correct_rate(rows),
         "error_ratio_max": max(
@@ -218,6 +241,8 @@ def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
                 found[f"{name}_problems"] = len(covered) or None
         speeds = [speed for r in rows if (speed := bandwidth_gbps(r, cache))]
         found[f"bandwidth_gbps.{cache}"] = geometric_mean(speeds)
+        shares = [share for r in rows if (share := bandwidth_fraction(r, cache))]
+        found[f"bandwidth_fraction.{cache}"] = geometric_mean(shares)
         if any(time_us(row, cache) is not None for row in everyone):
             wins = fastest([row for row in everyone if row.author != BEST], cache)
             author = rows[0].author if rows else ""

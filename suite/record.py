@@ -121,8 +121,15 @@ class Row:
             ``settled`` whether the interval became tight. The same for ``cold``.
         fresh_us: As hot, but into an output that holds no earlier answer.
         prepare_us: Device time in which the program derives its own arrays, once for many runs.
+        copy_gbps: What the GPU copies, in 10⁹ bytes a second.
+        sm_mhz: Lowest clock of the multiprocessors that was seen while measuring.
+        disturbed: What was wrong with the GPU while measuring, also when repeated; empty where
+            nothing was.
+        attempts: How often it was measured.
         emulated_us: Host time of one emulated run; never a basis for a speedup.
         registers: Registers per thread; the compiler's other figures are bytes.
+        format: What the program reads: ``csr``, ``sell c=32 sigma=1024``.
+        derived_bytes: Bytes of what it derives from that, once for many runs.
         format_bytes: Bytes of the format's and derived arrays that a multiplication takes.
         conversion_ms: Host time of converting the matrix to the format.
         compile_ms: Time of compilation.
@@ -171,11 +178,17 @@ class Row:
     cold_settled: bool | None = None
     fresh_us: float | None = None
     prepare_us: float | None = None
+    copy_gbps: float | None = None
+    sm_mhz: int | None = None
+    disturbed: str = ""
+    attempts: int = 1
     emulated_us: float | None = None
     registers: int | None = None
     spill_bytes: int | None = None
     shared_bytes: int | None = None
     stack_bytes: int | None = None
+    format: str = ""
+    derived_bytes: int = 0
     format_bytes: int | None = None
     conversion_ms: float | None = None
     compile_ms: float | None = None
@@ -256,11 +269,14 @@ def judged(base: Row, problem: Problem, answer: Answer, verdict: Evaluation) -> 
         **_times("cold", verdict.cold),
         fresh_us=verdict.fresh_us,
         prepare_us=verdict.prepare_us,
+        **(dataclasses.asdict(verdict.conditions) if verdict.conditions else {}),
         emulated_us=verdict.emulated_us,
         registers=resources.registers if resources else None,
         spill_bytes=resources.spill_bytes if resources else None,
         shared_bytes=resources.shared_bytes if resources else None,
         stack_bytes=resources.stack_bytes if resources else None,
+        format=verdict.format,
+        derived_bytes=verdict.derived_bytes,
         format_bytes=verdict.format_bytes,
         conversion_ms=verdict.conversion_ms,
         compile_ms=verdict.compile_ms,

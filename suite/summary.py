@@ -28,6 +28,12 @@ def closing(record: Record, device: DeviceFacts | None, where: str) -> list[str]
     lines = [*table(record.rows), ""]
     if device is not None and device.kind != "cuda":
         lines.append(_NO_GPU)
+    disturbed = sum(row.disturbed != "" for row in record.rows)
+    if disturbed:
+        lines.append(
+            f"{disturbed} of {len(record.rows)} were measured on a disturbed GPU, also when"
+            " repeated: see `disturbed` in their rows"
+        )
     if record.unanswered:
         lines.append(f"{record.unanswered} of {len(record.rows)} were not measured")
     return [*lines, f"Results: {where}"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
@@ -75,6 +75,11 @@ class Format(ABC):
     size_names: ClassVar[tuple[str, ...]] = ()
     index_names: ClassVar[Mapping[str, str]]
     value_names: ClassVar[tuple[str, ...]] = ("vals",)
+
+    @property
+    def spelling(self) -> str:
+        """As a ``//! format`` line spells it with every parameter: ``sell c=32 sigma=1024``."""
+        return " ".join([self.name, *(f"{f.name}={getattr(self, f.name)}" for f in fields(self))])
 
     @abstractmethod
     def footprint(self, csr: sparse.csr_array) -> Footprint:

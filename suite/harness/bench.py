@@ -55,6 +55,10 @@ class Bench:
         """What the device is."""
         return self.device.facts
 
+    def copy_gbps(self) -> float | None:
+        """What the device copies in 10⁹ bytes a second; None where that means nothing."""
+        return self.device.copy_gbps()
+
     def hold(self, ref: ProblemRef) -> None:
         """Makes a problem resident.
 

@@ -35,6 +35,7 @@ _PRELUDE = {
     " struct __align__(16) real4 { double x, y, z, w; };",
 }
 MAX_LOG = 20_000
+OUTPUT_BYTES = 64 << 20  # of machine code; an ordinary program has some 10 KB
 _ENTRY = re.compile(r"Compiling entry function '(\w+)'")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
@@ -180,8 +181,8 @@ class Cache:
     Refusals are kept too: the compiler is asked about one source once.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, output_bytes: int = OUTPUT_BYTES) -> None:
+        self._folder, self._most = folder, output_bytes
 
     def compile(self, source: str, target: Target) -> Compiled:
         """``compile_source``, from the cache where it has been done before."""
@@ -193,6 +194,10 @@ class Cache:
                 path.unlink(missing_ok=True)  # torn or from another version: compile again
         try:
             compiled = compile_source(source, target)
+            if len(compiled.cubin) > self._most:
+                raise CompileError(
+                    f"{len(compiled.cubin):,} bytes of machine code; at most {self._most:,}"
+                )
         except CompileError as error:
             self._write(path, {"error": str(error), "log": error.log}, b"")
             raise

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from suite.evaluation import Resources, Status, Timing
+from suite.evaluation import Conditions, Resources, Status, Timing
 from suite.harness.inputs import Stream
 from suite.harness.plan import Plan
 from suite.harness.timing import Precision
@@ -101,11 +101,13 @@ class Measured:
         cold: With the L2 flushed and the output spoilt before each.
         fresh_us: Back to back, but the output spoilt before each: a program that does its work
             takes about its hot time here too.
+        conditions: How the device was meanwhile.
     """
 
     hot: Timing
     cold: Timing
     fresh_us: float
+    conditions: Conditions = field(default_factory=Conditions)
 
 
 class Executable(Protocol):
@@ -231,4 +233,8 @@ class Device(Protocol):
             spoil: Enqueues what makes an earlier output useless.
             precision: How precisely.
         """
+        ...
+
+    def copy_gbps(self) -> float | None:
+        """Bandwidth of a copy within the device; None where times say nothing about a GPU."""
         ...

@@ -22,7 +22,7 @@ from filelock import FileLock
 from suite.evaluation import Evaluation, Resources, Status
 from suite.formats.base import NotApplicableError
 from suite.harness.bind import bind, check_names
-from suite.harness.compile import CompileError, Target, source_of
+from suite.harness.compile import OUTPUT_BYTES, CompileError, Target, source_of
 from suite.harness.device import Compiled, DeviceFacts, DeviceFault
 from suite.harness.exchange import Exchange
 from suite.harness.judge import Verdict
@@ -51,6 +51,9 @@ class Settings:
         load_s: Seconds that loading or converting a matrix may take (never the program's fault).
         library_s: Seconds for one library routine, which may try many algorithms.
         compilers: Compiler processes; 0 for one per core.
+        compiler_bytes: Address space of a compiler; an ordinary program takes under 1 GB.
+        output_bytes: Machine code of one program.
+        spares: Whether a GPU's worker that was lost is replaced by one that has started meanwhile.
         ordinal: Which GPU.
         cache: Folder for compiled programs.
     """
@@ -61,6 +64,9 @@ class Settings:
     load_s: float = 600.0
     library_s: float = 120.0
     compilers: int = 1
+    compiler_bytes: int = 2 << 30
+    output_bytes: int = OUTPUT_BYTES
+    spares: bool = True
     ordinal: int = 0
     cache: Path = field(default_factory=lambda: Path(platformdirs.user_cache_dir("sparserl-bench")))
 
@@ -109,14 +115,19 @@ class Evaluator:
         self._gave_up: dict[str, str] = {}  # sources on which the compiler hung or died, and how
         self._seed = secrets.randbits(62)  # no program can know it; verdicts do not depend on it
         compilers = settings.compilers or os.cpu_count() or 1
+        limits = {
+            "cache": settings.cache / "cubin",
+            "memory_bytes": settings.compiler_bytes,
+            "output_bytes": settings.output_bytes,
+        }
         self._compilers = [
-            Worker(
-                "suite.harness.services:compiler", {"cache": settings.cache / "cubin"}, _KEEP_MEMORY
-            )
+            Worker("suite.harness.services:compiler", limits, _KEEP_MEMORY)
             for _ in range(compilers)
         ]
+        self._spare: Worker | None = None
         self._worker, self.facts = self._open(device)
         self._lock = _device_lock(self.facts)
+        self.facts = self._with_bandwidth()
 
     def __enter__(self) -> Evaluator:
         return self
@@ -126,7 +137,8 @@ class Evaluator:
 
     def close(self) -> None:
         """Ends every process and removes every temporary file."""
-        for worker in (self._worker, *self._compilers):
+        spares = [self._spare] if self._spare else []
+        for worker in (self._worker, *spares, *self._compilers):
             worker.close()
         self._exchange.close()
 
@@ -173,9 +185,20 @@ class Evaluator:
     # Inside
 
     def _lose_worker(self) -> None:
-        """Ends the worker; the next call starts a fresh one, which holds nothing."""
+        """Ends the worker; the next call goes to a fresh one, which holds nothing.
+
+        A GPU's worker takes seconds to start. So after the first loss another one starts in the
+        background, and the second loss finds it waiting.
+        """
         self._worker.close()
         self._held.clear()
+        if self.settings.spares and self.facts.kind == "cuda":
+            if self._spare is not None:
+                self._worker, self._spare = self._spare, self._worker
+            else:
+                self._spare = Worker("suite.harness.services:cuda", self._arguments("cuda"))
+            self._worker.start()
+            self._spare.start()
 
     def _attempt(self, problem: Problem, answer: Answer) -> Evaluation:
         started = time.perf_counter()
@@ -214,7 +237,13 @@ class Evaluator:
             return _failed(blank, Status.NOT_APPLICABLE, error)
         sizes = prepared.nbytes | {array.name: array.nbytes for array in plan.derived}
         nbytes = sum(sizes[name] for name in plan.streamed)
-        known = replace(blank, format_bytes=nbytes, conversion_ms=prepared.conversion_ms)
+        known = replace(
+            blank,
+            format=declaration.format.spelling,
+            derived_bytes=sum(array.nbytes for array in plan.derived),
+            format_bytes=nbytes,
+            conversion_ms=prepared.conversion_ms,
+        )
         try:
             compiled = self._compile(declaration, problem.dtype, self._compilers[0])
         except CompileError as error:
@@ -314,6 +343,19 @@ class Evaluator:
                 reasons.append(str(error).splitlines()[0])
         raise DeviceUnavailable("; ".join(reasons))
 
+    def _with_bandwidth(self) -> DeviceFacts:
+        """The facts with the speed of the memory, which is measured once and like all else."""
+        try:
+            with self._lock:
+                copy_gbps = self._worker.call("copy_gbps", timeout=self.settings.load_s)
+        except (RuntimeError, OSError) as error:
+            self.close()
+            raise DeviceUnavailable(str(error).splitlines()[0]) from error
+        if copy_gbps is None:
+            return self.facts
+        details = {**self.facts.details, "copy_gbps": f"{copy_gbps:.0f}"}
+        return replace(self.facts, details=details)
+
     def _arguments(self, kind: str) -> dict[str, Any]:
         if kind == "cuda":
             return {"cache": self.settings.cache / "cubin", "ordinal": self.settings.ordinal}
@@ -336,6 +378,7 @@ def _evaluation(known: Evaluation, verdict: Verdict, resources: Resources | None
         cold=verdict.cold,
         fresh_us=verdict.fresh_us,
         prepare_us=verdict.prepare_us,
+        conditions=verdict.conditions,
         emulated_us=verdict.emulated_us,
         detail=verdict.detail,
         log=verdict.log or known.log,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from suite.harness.processes import private_folder
 from suite.problem import Problem
 
 _SHARED_MEMORY = Path("/dev/shm")
-_PREFIX = "sparserl-"
 
 
 class Exchange:
@@ -58,17 +58,8 @@ class Exchange:
             roomy = _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK)
             roomy = roomy and shutil.disk_usage(_SHARED_MEMORY).free > 4 * wanted
             root = _SHARED_MEMORY if roomy else Path(tempfile.gettempdir())
-            _remove_orphans(root)
-            self._folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=root))
+            self._folder = private_folder(root)
             self._finalizer = weakref.finalize(
                 self, shutil.rmtree, self._folder, ignore_errors=True
             )
         return self._folder
-
-
-def _remove_orphans(root: Path) -> None:
-    """Removes folders whose process was killed before it could."""
-    for folder in root.glob(f"{_PREFIX}*-*"):
-        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            shutil.rmtree(folder, ignore_errors=True)

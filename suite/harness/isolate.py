@@ -7,14 +7,16 @@ there the worker process itself is what gets replaced.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pickle
 import select
 import signal
 import time
 from collections.abc import Callable
+from typing import Any
 
-from suite.evaluation import Status
+from suite.evaluation import Status, Timing
 from suite.harness.emulator.faults import FAULT_EXIT, install_fault_handler, parse_fault
 from suite.harness.judge import Verdict
 from suite.harness.processes import close_all_but, die_with_parent
@@ -50,9 +52,7 @@ def forked(attempt: Callable[[], Verdict], run_s: float) -> Verdict:
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         child = 0
         if status == 0 and answer:
-            verdict = pickle.loads(answer)
-            assert isinstance(verdict, Verdict)
-            return verdict
+            return _verdict(answer)
         if status == FAULT_EXIT:
             return Verdict(*parse_fault(_read(fault_in, time.monotonic() + 1) or b""))
         return Verdict(Status.INFRASTRUCTURE_ERROR, f"the emulator's process ended with {status}")
@@ -73,8 +73,31 @@ def _child(attempt: Callable[[], Verdict], verdict_out: int, fault_out: int) -> 
             answer = answer[os.write(verdict_out, answer) :]
         os._exit(0)
     except BaseException as error:
-        os.write(2, f"emulator: {error!r}\n".encode())
+        with contextlib.suppress(OSError):  # a file may not grow any more
+            os.write(2, f"emulator: {error!r}\n".encode())
         os._exit(1)
+
+
+_SPOKEN = {(kind.__module__, kind.__name__): kind for kind in (Verdict, Status, Timing)}
+
+
+class _Verdicts(pickle.Unpickler):
+    """Knows the types of a verdict only: a program in the child could have written anything."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _SPOKEN:
+            raise pickle.UnpicklingError(f"the child's answer names {module}.{name}")
+        return _SPOKEN[module, name]
+
+
+def _verdict(answer: bytes) -> Verdict:
+    try:
+        verdict = _Verdicts(io.BytesIO(answer)).load()
+    except Exception as error:  # a pickle may fail in any way
+        return Verdict(Status.MEMORY_FAULT, f"the program spoilt its process's answer: {error!r}")
+    if not isinstance(verdict, Verdict):
+        return Verdict(Status.MEMORY_FAULT, "the program spoilt its process's answer")
+    return verdict
 
 
 def _read(descriptor: int, deadline: float) -> bytes | None:

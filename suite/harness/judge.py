@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from suite.evaluation import Status, Timing
+from suite.evaluation import Conditions, Status, Timing
 from suite.harness.device import Buffer, Check, Device, DeviceFault, Executable, Measured
 from suite.harness.timing import Precision
+from suite.harness.traffic import shortest_us
 
 POISON = 0xFF  # every float becomes a NaN, every integer −1
 OWN, EXACT = 0, 1  # the input sets: the matrix's own values, and values whose sums are exact
@@ -34,6 +35,7 @@ class Stage:
         output: y or C.
         scratch: The program's workspaces.
         derived: Its derived arrays.
+        least_bytes: What a run with a flushed L2 moves in any case.
     """
 
     use: Callable[[int], None]
@@ -46,6 +48,7 @@ class Stage:
     output: Buffer
     scratch: Sequence[Buffer] = ()
     derived: Sequence[Buffer] = ()
+    least_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Verdict:
     cold: Timing | None = None
     fresh_us: float | None = None
     prepare_us: float | None = None
+    conditions: Conditions | None = None
     emulated_us: float | None = None
     detail: str = ""
     log: str = ""
@@ -165,7 +169,7 @@ def judge(
             checks.spoil()
             timed = device.measure(executable.run, checks.spoil, precision)
             checks.timed()
-            prepare_us = device.once_us(executable.prepare)
+            prepare_us = device.once_us(executable.prepare) if stage.derived else 0.0
             checks.fresh(EXACT)
     except _Refused as refusal:
         return Verdict(
@@ -173,14 +177,9 @@ def judge(
         )
     if not isinstance(timed, Measured):
         return Verdict(Status.OK, "", checks.ratio, checks.count, emulated_us=timed)
-    if not plausible(timed):
-        return Verdict(
-            Status.IMPOSSIBLE_TIME,
-            f"{timed.hot.median_us:.2f} us back to back, but {timed.fresh_us:.2f} us into an output"
-            " that holds no earlier answer",
-            checks.ratio,
-            checks.count,
-        )
+    impossible = implausible(timed, stage.least_bytes)
+    if impossible:
+        return Verdict(Status.IMPOSSIBLE_TIME, impossible, checks.ratio, checks.count)
     return Verdict(
         Status.OK,
         "",
@@ -190,15 +189,30 @@ def judge(
         timed.cold,
         timed.fresh_us,
         prepare_us,
+        timed.conditions,
     )
 
 
-def plausible(timed: Measured) -> bool:
-    """Whether hot runs do the work that runs into a spoilt output do.
+def implausible(timed: Measured, least_bytes: int = 0) -> str:
+    """Why the times cannot be those of the work; empty where they can.
 
-    Spoiling also displaces something from the caches, hence the allowance.
+    Hot runs must do what runs into a spoilt output do; spoiling also displaces something from the
+    caches, hence the allowance. And a run that begins with a flushed L2 must have moved
+    ``least_bytes`` at no more than the memory's peak.
     """
-    return timed.fresh_us <= FRESH_RATIO * timed.hot.median_us + FRESH_US
+    hot, cold = timed.hot.median_us, timed.cold.median_us
+    if timed.fresh_us > FRESH_RATIO * hot + FRESH_US:
+        return (
+            f"{hot:.2f} us back to back, but {timed.fresh_us:.2f} us into an output that holds no"
+            " earlier answer"
+        )
+    copy = timed.conditions.copy_gbps
+    if copy is not None and cold < shortest_us(least_bytes, copy):
+        return (
+            f"{cold:.2f} us with a flushed L2, too short for the {least_bytes:,} bytes that must be"
+            f" moved; this GPU copies {copy:,.0f} GB/s"
+        )
+    return ""
 
 
 def faulted(fault: DeviceFault) -> Verdict:

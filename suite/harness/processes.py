@@ -6,11 +6,46 @@ import contextlib
 import ctypes
 import os
 import resource
+import shutil
 import signal
+import tempfile
 from itertools import pairwise
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _MOST_DESCRIPTORS = 4096
+_PREFIX = "sparserl-"
+_PASSED_ON = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "SYSTEMROOT",
+)
+_PASSED_ON_PREFIXES = ("CUDA_", "NVIDIA_", "OPENBLAS_", "OMP_")
+
+
+def environment() -> dict[str, str]:
+    """The few variables that other processes need; credentials are not among them."""
+    return {
+        k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(_PASSED_ON_PREFIXES)
+    }
+
+
+def private_folder(root: Path | None = None) -> Path:
+    """A new folder that nobody else on this host can read, in the temporary folder or ``root``.
+
+    Its name holds this process's number. Folders of processes that were killed before they could
+    remove them are removed.
+    """
+    root = root or Path(tempfile.gettempdir())
+    for folder in root.glob(f"{_PREFIX}*-*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=root))
 
 
 def die_with_parent() -> None:

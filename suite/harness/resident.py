@@ -19,6 +19,7 @@ from suite.harness.bind import DENSE
 from suite.harness.device import Buffer, Check, Device, DeviceFault
 from suite.harness.inputs import Stream, exact_bits
 from suite.harness.judge import EXACT, OWN, Stage
+from suite.harness.traffic import compulsory_bytes
 from suite.matrices.structure import facts
 from suite.problem import DType, Op
 
@@ -193,6 +194,10 @@ class Converted:
         index = [name for name in self._index if name in wanted]
         values = [name for name in self._values if name in wanted]
         return self._memory.changed(index) + self._memory.changed(values, self.in_place)
+
+    def reads_every_value(self, names: Iterable[str]) -> bool:
+        """Whether a right program that is given these arrays reads all of the matrix's values."""
+        return self._values.keys() <= set(names)
 
     def outside(self) -> list[str]:
         """Maps that have changed; no program is given them."""
@@ -419,7 +424,16 @@ class Posed:
             output=self.output,
             scratch=tuple(scratch),
             derived=tuple(derived.buffers.values()),
+            # What is derived may hold the values in fewer bytes.
+            least_bytes=self._least_bytes(
+                not derived.buffers and converted.reads_every_value(names)
+            ),
         )
+
+    def _least_bytes(self, reads_every_value: bool) -> int:
+        values = int(self.matrix.csr.nnz) * self.ref.dtype.numpy.itemsize
+        l2 = self._device.facts.l2_bytes
+        return compulsory_bytes(values * reads_every_value, self.output.nbytes, l2)
 
     def disturbed(self) -> None:
         """The dense input may hold anything: it is filled again before it is used."""

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from suite.harness.bench import Bench
 from suite.harness.bind import check_names
 from suite.harness.compile import Cache, CompileError, Target, source_of
-from suite.harness.device import Compiled
+from suite.harness.device import Compiled, DeviceFacts
 from suite.harness.judge import Verdict
 from suite.harness.parse import parse
 from suite.harness.plan import ProgramError
 from suite.harness.processes import limit_memory
 from suite.harness.resident import Posed
+from suite.harness.sandbox import confine, no_network
 from suite.harness.timing import Precision
 from suite.problem import Op
-
-COMPILER_BYTES = 4 << 30  # address space; an ordinary program takes under 1 GB
 
 
 class Compiler:
     """Compiles programs, keeping what comes of it in a cache."""
 
-    def __init__(self, cache: Path) -> None:
-        self._cache = Cache(cache)
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
 
     def compile(self, source: str, target: Target) -> Compiled:
         """See ``Cache.compile``."""
@@ -44,10 +44,11 @@ class Compiler:
             pass  # whoever evaluates the program is told
 
 
-def compiler(cache: Path) -> Compiler:
-    """A compiler within ``COMPILER_BYTES`` of memory."""
-    limit_memory(COMPILER_BYTES)
-    return Compiler(cache)
+def compiler(cache: Path, memory_bytes: int, output_bytes: int) -> Compiler:
+    """A compiler within its limits on memory and machine code, and without a network."""
+    limit_memory(memory_bytes)
+    no_network()
+    return Compiler(Cache(cache, output_bytes))
 
 
 def cuda(cache: Path, ordinal: int) -> Bench:
@@ -56,6 +57,8 @@ def cuda(cache: Path, ordinal: int) -> Bench:
     from suite.harness.cuda.device import CudaDevice
 
     device = CudaDevice(cache, ordinal)
+    filtered = no_network(local_sockets=True)  # now that the driver has done what it must
+    device.facts = _with_sandbox(device.facts, "no network" if filtered else "none")
 
     def library(routine: str, posed: Posed, precision: Precision | None) -> Verdict:
         return judge_routine(device, routine, posed, precision)
@@ -68,4 +71,12 @@ def emulator(cache: Path, run_s: float) -> Bench:
     from suite.harness.emulator.device import EmulatorDevice
     from suite.harness.isolate import forked
 
-    return Bench(EmulatorDevice(cache), lambda attempt: forked(attempt, run_s), anchor=False)
+    filtered = no_network()
+    device = EmulatorDevice(cache, confine=confine)
+    kind = "system calls filtered" if filtered else "limits on resources only"
+    device.facts = _with_sandbox(device.facts, kind)
+    return Bench(device, lambda attempt: forked(attempt, run_s), anchor=False)
+
+
+def _with_sandbox(facts: DeviceFacts, kind: str) -> DeviceFacts:
+    return replace(facts, details={**facts.details, "sandbox": kind})

@@ -10,15 +10,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from suite.harness.plan import Parameter, ParseError
 
 _TOKEN = re.compile(
-    r"""
-      (?P<space>[ \t\f\v\r]+)
-    | (?P<newline>\n)
+    r"""[ \t\f\v\r]*(?:
+      (?P<newline>\n)
     | (?P<comment>//[^\n]*)
     | (?P<open_comment>/\*)
     | (?P<open_raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\()
@@ -26,7 +25,8 @@ _TOKEN = re.compile(
     | (?P<name>[A-Za-z_]\w*)
     | (?P<number>\.?\d(?:'?[\w.]|(?<=[eEpP])[+-])*)
     | (?P<punct>%:|<%|%>|<:|:>|::|->|.)
-    """,
+    | (?P<end>\Z)
+    )""",
     re.VERBOSE | re.DOTALL,
 )
 _SPLICE = re.compile(r"\\[ \t]*\n")
@@ -63,8 +63,7 @@ _INTEGERS = {
 }
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """One token; ``kind`` is name, number, string, punct or newline."""
 
     kind: str
@@ -80,13 +79,18 @@ def tokens(code: str) -> Iterator[Token]:
     at, line = 0, 1
     while match := _TOKEN.match(joined, at):
         kind, at = match.lastgroup or "", match.end()
-        here = line + bisect_right(ends, match.start(), hi=len(ends) - 1)
+        if kind == "delimiter":
+            kind = "open_raw"
+        start = match.start(kind)
+        here = line + bisect_right(ends, start, hi=len(ends) - 1)
         if kind == "open_comment":
             at = _end(joined, at, "*/", "comment", here)
-        elif match["open_raw"]:
+        elif kind == "open_raw":
             kind, at = "string", _end(joined, at, f'){match["delimiter"]}"', "raw string", here)
-        text = joined[match.start() : at]
-        if kind not in ("space", "comment", "open_comment"):
+        elif kind == "end":
+            return
+        text = joined[start:at]
+        if kind not in ("comment", "open_comment"):
             yield Token(kind, _DIGRAPHS.get(text, text), here)
         line += text.count("\n")
 

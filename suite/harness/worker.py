@@ -2,7 +2,8 @@
 
 Only this module knows how processes talk. A service is an object whose methods are called by name;
 it is made in the child by a factory, ``module:function``. The child gets a short list of
-environment variables, so no credential reaches a program, and ends when its parent does.
+environment variables, so no credential reaches a program, a temporary folder of its own, and ends
+when its parent does.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import importlib
 import os
 import pickle
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,20 +24,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from suite.harness.processes import die_with_parent
+from suite.harness.processes import die_with_parent, environment, private_folder
 
 START_SECONDS = 120.0  # importing SciPy and opening a GPU on a busy host
-_PASSED_ON = (
-    "PATH",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LD_LIBRARY_PATH",
-    "PYTHONPATH",
-    "TMPDIR",
-    "SYSTEMROOT",
-)
-_PASSED_ON_PREFIXES = ("CUDA_", "NVIDIA_", "OPENBLAS_", "OMP_")
 
 
 class WorkerDied(RuntimeError):
@@ -62,6 +53,8 @@ class Worker:
         self._environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
+        self._starting = False  # asked to start, and has not said yet that it did
+        self._folder: Path | None = None
         self._lock = threading.Lock()
 
     def call(self, method: str, *args: Any, timeout: float) -> Any:
@@ -83,10 +76,21 @@ class Worker:
         with self._lock:
             if self._process is None:
                 self._start()
+            if self._starting:
+                self._finish_start()
             return self._ask((method, args), timeout)
+
+    def start(self) -> None:
+        """Starts the process, if there is none, without waiting for it."""
+        with self._lock:
+            if self._process is None:
+                self._start()
 
     def close(self) -> None:
         """Ends the process, if there is one. May be called from any thread and more than once."""
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         process, self._process = self._process, None
         if process is None:
             return
@@ -99,6 +103,7 @@ class Worker:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
+        self._folder = private_folder()
         command = [sys.executable, "-m", "suite.harness.worker", str(theirs.fileno())]
         self._process = subprocess.Popen(
             command,
@@ -106,12 +111,18 @@ class Worker:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             start_new_session=True,  # a Ctrl-C is the parent's to handle
-            env=_environment() | self._environment,
+            env=_environment() | {"TMPDIR": str(self._folder)} | self._environment,
         )
         theirs.close()
         self._connection = Connection(ours.detach())
+        self._starting = True
+        with contextlib.suppress(OSError):  # it ended at once: told when its answer is read
+            self._connection.send((self._service, self._arguments))
+
+    def _finish_start(self) -> None:
+        self._starting = False
         try:
-            self._ask((self._service, self._arguments), START_SECONDS)
+            self._ask(None, START_SECONDS)
         except BaseException:
             self.close()  # half made: the next call starts another
             raise
@@ -120,7 +131,8 @@ class Worker:
         connection = self._connection
         assert connection is not None
         try:
-            connection.send(message)
+            if message is not None:
+                connection.send(message)
             if not connection.poll(timeout):
                 self.close()
                 raise WorkerTimeout(f"no answer within {timeout:g} s")
@@ -154,9 +166,7 @@ def _ending(code: int | None) -> str:
 
 
 def _environment() -> dict[str, str]:
-    kept = {
-        k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(_PASSED_ON_PREFIXES)
-    }
+    kept = environment()
     # The child must find this package however the parent found it.
     paths = [str(Path(__file__).parents[2]), *kept.get("PYTHONPATH", "").split(os.pathsep)]
     return kept | {"PYTHONPATH": os.pathsep.join(p for p in paths if p), "OMP_NUM_THREADS": "1"}

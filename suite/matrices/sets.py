@@ -16,6 +16,7 @@ SETS: Mapping[str, Callable[[], Sequence[MatrixSpec]]] = {
     "smoke": named.smoke,
     "paper": named.paper,
     "train": splits.train,
+    "tuning": splits.tuning,
     "validation": splits.validation,
     "test": splits.test,
 }
@@ -27,7 +28,7 @@ def select(text: str) -> list[MatrixSpec]:
 
     An item is, in this order of precedence:
 
-    - a set: ``smoke``, ``paper``, ``train``, ``validation``, ``test``;
+    - a set: ``smoke``, ``paper``, ``train``, ``tuning``, ``validation``, ``test``;
     - ``ss:GROUP/NAME`` or ``suitesparse:NAME``, a matrix of the SuiteSparse collection;
     - the name of a matrix of any set;
     - a family, or a pattern with ``*``, ``?`` or ``[…]`` for names, among ``smoke`` and ``paper``;

@@ -21,6 +21,8 @@ from suite.matrices.draws import DRAWS, draw
 from suite.matrices.recipes import structure_key
 
 TRAIN_COUNT = 4096
+TUNING_COUNT = 105
+TUNING_ENTRIES = (1e4, 3e7)  # from launch-bound to several times the cache of a large GPU
 VALIDATION_COUNT = 60
 HELD_OUT_COUNT = 60
 ENTRIES = (3e3, 1e7)  # range of sizes, uniform in the logarithm
@@ -38,6 +40,12 @@ class Split(StrEnum):
 def train() -> tuple[MatrixSpec, ...]:
     """4,096 matrices to learn from, 3 thousand to 10 million entries, families taking turns."""
     return tuple(itertools.islice(sampled(Split.TRAIN), TRAIN_COUNT))
+
+
+@cache
+def tuning() -> tuple[MatrixSpec, ...]:
+    """Training matrices on which the choice among baselines is fitted, large ones among them."""
+    return tuple(itertools.islice(sampled(Split.TRAIN, TUNING_ENTRIES, seed=1), TUNING_COUNT))
 
 
 @cache

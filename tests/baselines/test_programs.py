@@ -15,6 +15,7 @@ from suite.harness.compile import Target, compile_source, source_of
 from suite.harness.parse import parse
 from suite.harness.plan import Plan
 from suite.matrices.base import Matrix, canonical
+from suite.matrices.structure import facts
 from suite.problem import DType, Op, Problem
 
 PROGRAMS = [(author, Op(op)) for author in baselines() for op in author.texts]
@@ -31,7 +32,7 @@ def plan_for(author: FileAuthor, op: Op, matrix: sparse.csr_array, columns: int)
     csr = problem.matrix.csr
     given = {"rows": csr.shape[0], "cols": csr.shape[1], "nnz": csr.nnz, "n": problem.columns}
     given |= {"sms": 132, "itemsize": problem.dtype.numpy.itemsize}
-    sizes = {**given, **layout.sizes}
+    sizes = {**facts(csr), **given, **layout.sizes}
     return bind(declaration, op, problem.dtype, sizes)
 
 
@@ -50,7 +51,8 @@ def test_a_baseline_compiles_without_spilling(author: FileAuthor, op: Op, dtype:
     check_names(declaration, op, dtype)
     source = source_of(declaration.code, declaration.constants, dtype)
     compiled = compile_source(source, Target(dtype=dtype))
-    assert set(compiled.kernels) == {launch.kernel for launch in declaration.launches}
+    lines = (*declaration.prepares, *declaration.launches)
+    assert set(compiled.kernels) == {line.kernel for line in lines}
     assert all(r.spill_bytes == 0 and r.stack_bytes == 0 for r in compiled.kernels.values())
 
 

@@ -208,3 +208,11 @@ def test_every_format_holds_matrices_of_every_family(family: str, seed: int) -> 
     for form in EVERY_FORMAT:
         with contextlib.suppress(NotApplicableError):
             check(form, csr)
+
+
+@pytest.mark.parametrize("given", [("csr", {}), ("bsr", {"b": 3}), ("sell", {"c": 8})])
+def test_a_format_spells_itself_as_a_header_line_would(given: tuple[str, dict[str, int]]) -> None:
+    fmt = make(*given)
+    name, *parameters = fmt.spelling.split()
+    pairs = (word.split("=") for word in parameters)
+    assert make(name, {key: int(value) for key, value in pairs}) == fmt

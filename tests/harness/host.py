@@ -153,3 +153,5 @@ class HostDevice:
         spoil()
         run()
         return 1.0
+
+    def copy_gbps(self) -> None: ...

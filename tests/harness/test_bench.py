@@ -16,7 +16,7 @@ from suite.harness.device import Compiled, DeviceFault
 from suite.harness.exchange import Exchange
 from suite.harness.judge import EXACT, OWN, Verdict
 from suite.harness.plan import Array, Plan
-from suite.harness.resident import Posed, ProblemRef, ResidentMatrix
+from suite.harness.resident import Derived, Posed, ProblemRef, ResidentMatrix
 from suite.harness.timing import Precision
 from suite.problem import DType, Op, Problem
 from tests.harness.host import HostDevice
@@ -104,6 +104,19 @@ def test_every_shaken_x_is_new_and_settling_brings_the_last_back(ref: ProblemRef
     assert np.array_equal(device.download(posed.dense, FLOAT32), seen[-1])
     posed.use(OWN)
     assert np.array_equal(device.download(posed.dense, FLOAT32), seen[1])
+
+
+def test_values_count_as_traffic_only_where_a_program_certainly_reads_them_all(
+    ref: ProblemRef,
+) -> None:
+    device = HostDevice()  # without a cache, so that the whole output counts
+    resident = ResidentMatrix(device, ref)
+    posed, converted = Posed(device, ref, resident), resident.converted(CSR)
+    output, values = 4 * MATRIX.csr.shape[0], 4 * MATRIX.csr.nnz
+    assert posed.stage(converted, plan().bound).least_bytes == output + values
+    assert posed.stage(converted, ("row_ptr", "x", "y")).least_bytes == output
+    derived = Derived(device, {"packed": device.allocate(16)})
+    assert posed.stage(converted, plan().bound, (), derived).least_bytes == output
 
 
 def test_every_run_of_a_campaign_has_inputs_of_its_own(exchange: Exchange) -> None:

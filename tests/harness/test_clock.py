@@ -11,7 +11,7 @@ import cuda.bindings
 import pytest
 
 from suite.evaluation import Status
-from suite.harness.cuda.clock import COLD_RUNS, Clock
+from suite.harness.cuda.clock import Clock
 from suite.harness.device import DeviceFault
 from suite.harness.timing import Precision
 
@@ -25,6 +25,7 @@ class FakeDriver:
         now: Virtual time.
         graphs: Graphs that exist.
         fault: What synchronising reports.
+        persisting: Whether lines in the L2 outlive a flush.
     """
 
     CUresult = SimpleNamespace(CUDA_SUCCESS=0)
@@ -33,6 +34,7 @@ class FakeDriver:
 
     def __init__(self) -> None:
         self.now, self.graphs, self.fault = 0.0, 0, 0
+        self.resets, self.reset_error, self.persisting = 0, 0, False
         self.captured: list[Callable[[], None]] | None = None
 
     def submit(self, work: Callable[[], None]) -> tuple[int]:
@@ -74,6 +76,12 @@ class FakeDriver:
     def cuGetErrorString(self, error: int) -> tuple[int, bytes]:  # noqa: N802
         return 0, b"an illegal memory access was encountered"
 
+    def cuCtxResetPersistingL2Cache(self) -> tuple[int]:  # noqa: N802
+        assert self.captured is None, "it cannot be captured"
+        self.resets += 1
+        self.persisting = False
+        return (self.reset_error,)
+
     def cuStreamBeginCapture(self, stream: int, mode: int) -> tuple[int]:  # noqa: N802
         self.captured = []
         return (0,)
@@ -113,7 +121,7 @@ class Lab:
 
     def flush(self) -> None:
         def us() -> float:
-            self.cold = True
+            self.cold = not self.driver.persisting
             return FLUSH_US
 
         self.driver.spend(us)
@@ -178,9 +186,30 @@ def test_every_cold_run_finds_a_flushed_cache_and_a_spoilt_output(lab: Lab) -> N
     assert seen == [(True, True)] * len(seen)
 
 
-def test_a_cold_graph_gives_a_sample_for_each_flush(lab: Lab) -> None:
-    cold = lab.clock.cold(lab.run, lab.spoil, Precision(least=COLD_RUNS + 1))
-    assert len(cold.samples_us) == 2 * COLD_RUNS
+def test_lines_that_a_program_makes_persist_do_not_outlive_a_flush(lab: Lab) -> None:
+    def pin() -> None:
+        lab.run()
+        lab.driver.submit(lambda: setattr(lab.driver, "persisting", True))
+
+    cold = lab.clock.cold(pin, lab.spoil, Precision())
+    assert min(cold.samples_us) == pytest.approx(COLD_US)
+    assert lab.driver.resets == len(cold.samples_us) + 1
+
+
+def test_a_device_without_persisting_lines_is_timed_all_the_same(lab: Lab) -> None:
+    lab.driver.reset_error = 801
+    assert lab.clock.cold(lab.run, lab.spoil, Precision()).median_us == pytest.approx(COLD_US)
+    lab.driver.reset_error = 700
+    with pytest.raises(DeviceFault, match="while timing"):
+        lab.clock.cold(lab.run, lab.spoil, Precision())
+
+
+def test_the_device_is_looked_at_before_between_and_after(lab: Lab) -> None:
+    at: list[float] = []
+    found = lab.clock.measure(lab.run, lab.spoil, Precision(), lambda: at.append(lab.driver.now))
+    assert at == sorted(set(at))
+    assert len(at) == 3
+    assert found.conditions.attempts == 1
 
 
 def test_the_budget_is_device_time_in_milliseconds(lab: Lab) -> None:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from suite.evaluation import Status, Timing
+from suite.evaluation import Conditions, Status, Timing
 from suite.harness.device import Check, DeviceFault, Measured
-from suite.harness.judge import EXACT, FRESH_RATIO, FRESH_US, OWN, Stage, Verdict, judge, plausible
+from suite.harness.judge import (
+    EXACT,
+    FRESH_RATIO,
+    FRESH_US,
+    OWN,
+    Stage,
+    Verdict,
+    implausible,
+    judge,
+)
 from suite.harness.timing import Precision
 
 VALUES = {OWN: np.array([2.0, -3.0, 5.0]), EXACT: np.array([1.0, -1.0, 1.0])}  # diagonals
@@ -35,6 +45,7 @@ class Lab:
         self.ratios: list[float] = []
         self.outside: list[str] = []
         self.times: Measured | float = 1.0
+        self.least_bytes = 0
 
     # The executable
 
@@ -104,6 +115,7 @@ class Lab:
             outside=lambda: self.outside,
             output=self.y,
             scratch=(self.scratch,),
+            least_bytes=self.least_bytes,
         )
         return judge(self, stage, self, precision)
 
@@ -273,5 +285,29 @@ def test_a_hot_run_much_faster_than_one_into_a_spoilt_output_is_impossible() -> 
 def test_a_run_into_a_spoilt_output_may_take_so_much_longer_and_no_more(hot_us: float) -> None:
     most = FRESH_RATIO * hot_us + FRESH_US
     assert (FRESH_RATIO, FRESH_US) == (2.5, 4.0)
-    assert plausible(measured(hot_us, 0.999 * most))
-    assert not plausible(measured(hot_us, 1.001 * most))
+    assert not implausible(measured(hot_us, 0.999 * most))
+    assert implausible(measured(hot_us, 1.001 * most))
+
+
+def test_a_cold_run_too_short_for_what_it_must_move_is_impossible() -> None:
+    lab = Lab(right)
+    lab.least_bytes = 4_800_000 * 30  # 29 us at 1.2 × 4,000 GB/s less the allowance of 1 us
+    quiet = Conditions(copy_gbps=4000.0)
+    lab.times = replace(measured(9.9, 10.0), conditions=quiet)  # 29.7 us cold
+    assert lab.judge().status is Status.OK
+    lab = Lab(right)
+    lab.least_bytes = 4_800_000 * 30
+    lab.times = replace(measured(9.6, 10.0), conditions=quiet)
+    found = lab.judge()
+    assert (found.status, found.cold) == (Status.IMPOSSIBLE_TIME, None)
+    assert "28.80 us with a flushed L2, too short for the 144,000,000 bytes" in found.error
+
+
+def test_without_a_known_bandwidth_no_cold_time_is_impossible() -> None:
+    assert not implausible(measured(1.0, 1.0), least_bytes=10**12)
+
+
+def test_the_conditions_of_a_measurement_are_the_verdicts_own() -> None:
+    lab = Lab(right)
+    lab.times = replace(measured(10.0, 12.0), conditions=Conditions(4000.0, 1980, "power cap", 3))
+    assert lab.judge().conditions == Conditions(4000.0, 1980, "power cap", 3)

@@ -54,6 +54,8 @@ def plan_of(text: str = PROGRAM):
 def test_derived_arrays_are_filled_once_and_multiplied_by(evaluator: Evaluator) -> None:
     found = verdict(evaluator, PROGRAM)
     assert found.status is Status.OK, found.error
+    assert found.format == "csr"
+    assert found.derived_bytes == 6 * PROBLEM.matrix.csr.nnz + 4
     if evaluator.facts.kind == "emulator":
         assert found.prepare_us is None  # it has no device time
     else:

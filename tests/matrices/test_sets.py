@@ -105,7 +105,7 @@ def test_unknown_word_lists_sets_families_and_close_names():
         sets.select("stencill")
     message = str(caught.value)
     assert "did you mean stencil" in message
-    assert "smoke, paper, train, validation, test" in message
+    assert "smoke, paper, train, tuning, validation, test" in message
     assert "power-law" in message
     assert "\n" not in message
 

@@ -17,7 +17,12 @@ SMALL = (300, 3000)
 
 
 def everything():
-    return {"train": splits.train(), "validation": splits.validation(), "test": splits.test()}
+    learnt = {spec.name: spec for spec in (*splits.train(), *splits.tuning())}
+    return {
+        "train": list(learnt.values()),
+        "validation": splits.validation(),
+        "test": splits.test(),
+    }
 
 
 def test_splits_share_no_name_and_no_parameters():

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from suite.author import Kind
-from suite.evaluation import Evaluation, Resources, Status, Timing
+from suite.evaluation import Conditions, Evaluation, Resources, Status, Timing
 from suite.harness.device import DeviceFacts
 from suite.harness.evaluate import DeviceUnavailable
 from suite.matrices.base import Matrix
@@ -60,6 +60,7 @@ class FakeAuthor:
         return [KernelProgram(self.name, text, at) for at, text in enumerate(self.texts)][:samples]
 
 
+COPY_GBPS = 4000.0
 LIBRARY_US = {"cusparse": 20.0, "cusparse_best": 16.0}
 
 AUTHORS = (
@@ -67,6 +68,7 @@ AUTHORS = (
     FakeAuthor("cusparse_best", Kind.LIBRARY),
     FakeAuthor("good", texts=(script(us=10.0),)),
     FakeAuthor("slow", texts=(script(us=40.0),), ops=("spmv",)),
+    FakeAuthor("shaken", texts=(script(us=10.0, disturbed="power cap"),)),
     FakeAuthor("wrong", texts=(script("wrong_result", error_ratio=float("inf")),)),
     FakeAuthor("broken", texts=(script("compile_error", log="line 3: no such name"),)),
     FakeAuthor("unfit", texts=(script("not_applicable"),)),
@@ -96,7 +98,7 @@ class FakeEvaluator:
         plan = json.loads(answer.text)
         match plan["status"]:
             case "ok":
-                return self._right(plan["us"])
+                return self._right(plan["us"], plan.get("disturbed", ""))
             case "raises":
                 raise OSError("worker pipe closed")
             case "dies":
@@ -125,7 +127,7 @@ class FakeEvaluator:
         """Remembers that it was closed."""
         self.closed = True
 
-    def _right(self, us: float) -> Evaluation:
+    def _right(self, us: float, disturbed: str = "") -> Evaluation:
         ok = Evaluation(
             Status.OK,
             device=self.facts.name,
@@ -142,7 +144,8 @@ class FakeEvaluator:
         samples = (us * 0.9, us, us * 1.1)
         hot = Timing(us, us * 0.9, us * 1.1, samples, 20, True)
         cold = Timing(us * 2, us * 1.9, us * 2.1, (us * 2,), 1, False)
-        return dataclasses.replace(ok, hot=hot, cold=cold)
+        conditions = Conditions(COPY_GBPS, 1980, disturbed)
+        return dataclasses.replace(ok, hot=hot, cold=cold, conditions=conditions)
 
 
 def pytest_suite_evaluator(device: str) -> FakeEvaluator:

@@ -43,7 +43,20 @@ def test_extra_info_has_verdict_resources_bandwidth_and_both_speedups(run, on_gp
     assert extra["speedup_vs_cusparse.hot"] == pytest.approx(2.0)
     assert extra["speedup_vs_cusparse_best.cold"] == pytest.approx(1.6)
     assert extra["bandwidth_gbps.hot"] == pytest.approx(1032 / 10e-6 / 1e9)
-    assert "emulated" not in extra
+    assert extra["bandwidth_fraction.hot"] == pytest.approx(1032 / 10e-6 / 1e9 / 4000)
+    assert extra["sm_mhz"] == 1980
+    assert not {"emulated", "disturbed"} & set(extra)
+
+
+def test_a_disturbed_measurement_is_marked_in_its_row_its_extra_info_and_the_summary(
+    run, on_gpu, strict_json
+):
+    result = run("good,shaken", "--suite-matrices=one.mtx", "--benchmark-json=out.json")
+    data = strict_json("out.json")
+    extra = bench(data, "test_spmv[one-shaken]")["extra_info"]
+    assert extra["disturbed"] == "power cap"
+    assert [row["disturbed"] for row in data["suite_rows"]] == ["", "power cap"]
+    result.stdout.fnmatch_lines(["1 of 2 were measured on a disturbed GPU*"])
 
 
 def test_emulated_times_are_labelled_and_give_no_speedup(run, strict_json):

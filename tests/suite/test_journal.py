@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from suite.author import Kind
-from suite.evaluation import Evaluation, Resources, Status, Timing
+from suite.evaluation import Conditions, Evaluation, Resources, Status, Timing
 from suite.journal import Journal, JournalError, read
 from suite.matrices.base import Matrix, canonical
 from suite.problem import DType, Op, Problem
@@ -199,6 +199,7 @@ def test_a_verdict_is_put_into_its_own_fields():
         checks=4,
         hot=Timing(11.0, 10.0, 12.0, (10.0, 11.0, 12.0), 13, True),
         cold=Timing(21.0, 20.0, 22.0, (21.0,), 1, False),
+        conditions=Conditions(4000.0, 1980, "power cap", 3),
         format_bytes=100,
         conversion_ms=31.0,
         compile_ms=32.0,
@@ -212,6 +213,7 @@ def test_a_verdict_is_put_into_its_own_fields():
         "hot_us": 11.0, "hot_low_us": 10.0, "hot_high_us": 12.0, "hot_launches": 13,
         "hot_settled": True, "cold_us": 21.0, "cold_low_us": 20.0, "cold_high_us": 22.0,
         "cold_launches": 1, "cold_settled": False, "conversion_ms": 31.0, "compile_ms": 32.0,
+        "copy_gbps": 4000.0, "sm_mhz": 1980, "disturbed": "power cap", "attempts": 3,
         "wall_ms": 33.0, "error_ratio": 0.5, "checks": 4, "flops": 2 * 3 * 4,
         "bytes_moved": 100 + (2 + 3) * 4 * 8, "log": "x" * LOG_LIMIT,
     }  # fmt: skip

@@ -87,6 +87,22 @@ def test_bandwidth_is_traffic_over_time_in_gigabytes_a_second():
     assert metrics.bandwidth_gbps(right("mine", 2.0), "cold") == pytest.approx(1.0)
 
 
+def test_a_share_of_the_bandwidth_is_of_what_the_same_device_copies():
+    row = dataclasses.replace(right("mine", 2.0), copy_gbps=4.0)
+    assert metrics.bandwidth_fraction(row, "hot") == pytest.approx(0.5)  # 2 of 4 GB/s
+    assert metrics.bandwidth_fraction(row, "cold") == pytest.approx(0.25)
+    assert metrics.bandwidth_fraction(right("mine", 2.0), "hot") is None
+    rows = [row, dataclasses.replace(right("mine", 1.0, "m1"), copy_gbps=2.0)]
+    assert metrics.collect(rows, rows)["bandwidth_fraction.hot"] == pytest.approx(1.0)
+
+
+def test_disturbed_measurements_are_counted_where_there_is_a_gpu():
+    rows = [right("mine", 2.0), dataclasses.replace(right("mine", 1.0, "m1"), disturbed="hot")]
+    assert metrics.collect(rows, rows)["disturbed"] == 1
+    emulated = dataclasses.replace(right("mine", 2.0), hot_us=None, emulated_us=3.0)
+    assert "disturbed" not in metrics.collect([emulated], [emulated])
+
+
 def test_the_fastest_is_counted_per_problem_and_ties_count_for_both():
     rows = [right("a", 1.0), right("b", 2.0), right("a", 3.0, "m1"), right("b", 3.0, "m1")]
     assert metrics.fastest(rows, "hot") == {"a": 2, "b": 1}
@@ -209,10 +225,12 @@ def test_not_applicable_is_a_failure_of_a_model_alone(kind, rate, ratio):
     assert metrics.ratios(rows, reference, "hot") == ratio
 
 
-def test_the_best_of_the_baselines_is_chosen_by_its_hot_time():
+def test_the_best_of_the_baselines_has_the_best_hot_and_the_best_cold_time():
     slow_cold = dataclasses.replace(right("a", 4.0), cold_us=100.0)
     (best,) = metrics.best_of([right("b", 5.0), slow_cold], "best")
-    assert (best.hot_us, best.cold_us) == (4.0, 100.0)
+    assert (best.hot_us, best.cold_us, best.detail) == (4.0, 10.0, "a; cold: b")
+    (best,) = metrics.best_of([right("b", 5.0), right("a", 4.0)], "best")
+    assert (best.hot_us, best.cold_us, best.detail) == (4.0, 8.0, "a")
 
 
 def test_bandwidth_over_problems_is_a_geometric_mean():

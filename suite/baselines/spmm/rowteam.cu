@@ -1,7 +1,7 @@
 //! op spmm
 //! format csr
 //! choose LANES 4 8 32
-//! choose RESIDENT 4 8
+//! choose RESIDENT 4 6
 //! require longest <= 4096
 //! launch rowteam_vec4 grid=(n%4==0)*ceildiv(rows,256//LANES),ceildiv(n,4*LANES) block=LANES,256//LANES
 //! launch rowteam_any grid=(n%4!=0)*ceildiv(rows,256//LANES),ceildiv(n,LANES) block=LANES,256//LANES
@@ -51,7 +51,7 @@ __device__ void multiply(int rows, int n, const int* __restrict__ row_ptr,
   const bool inside = at < length;  // the others load entries for their team
   const int begin = row < rows ? row_ptr[row] : 0;
   const int count = row < rows ? row_ptr[row + 1] - begin : 0;
-  const int most = LANES == 32 ? count : __reduce_max_sync(ALL, count);  // of the warp's rows
+  const int most = __reduce_max_sync(ALL, count);  // of the warp's rows
   col_idx += begin, vals += begin, B += at;
 
   Vec sum = Vec();
@@ -62,7 +62,7 @@ __device__ void multiply(int rows, int n, const int* __restrict__ row_ptr,
       col = __ldcs(col_idx + done + lane);
       value = __ldcs(vals + done + lane);
     }
-#pragma unroll
+#pragma unroll 1
     for (int first = 0; first < LANES; first += GROUP) {
       if (done + first >= most) break;
       Vec dense[GROUP];

@@ -1,29 +1,30 @@
 //! op spmv
 //! format coo
-//! choose PER_SM 1 2
-//! let TILE_BYTES 147456
+//! choose TILE 36864 73728 147456
+//! choose BLOCK 512 1024
 //! let CHUNK 256
-//! let STAGE 264
-//! require rows*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)<=8*nnz+65536
-//! require nnz+CHUNK*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*ceildiv(rows,65536)<2000000000
-//! derived counts int rows*ceildiv(cols*itemsize*PER_SM,TILE_BYTES) zero
-//! derived firsts int rows*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)
-//! derived pieces int 16*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*ceildiv(rows,65536)
-//! derived bucket_entries int ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*ceildiv(rows,65536)
-//! derived bucket_chunk int ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*ceildiv(rows,65536)+1
-//! derived chunk_info unsigned nnz//CHUNK+ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*ceildiv(rows,65536)
-//! derived tile_heads ushort 32*(nnz//CHUNK+ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*ceildiv(rows,65536))
-//! derived tile_rows ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*ceildiv(rows,65536))
-//! derived tile_cols ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*ceildiv(rows,65536))
-//! derived tile_vals real CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*ceildiv(rows,65536))
+//! require rows*ceildiv(cols*itemsize,TILE)<=8*nnz+65536
+//! require nnz+CHUNK*ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)<2000000000
+//! derived counts int rows*ceildiv(cols*itemsize,TILE) zero
+//! derived firsts int rows*ceildiv(cols*itemsize,TILE)
+//! derived pieces int 16*ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)
+//! derived bucket_entries int ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)
+//! derived bucket_chunk int ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)+1
+//! derived spans int 4*(sms*1024//BLOCK)
+//! derived chunk_info unsigned nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536)
+//! derived tile_heads ushort 32*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536))
+//! derived tile_rows ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536))
+//! derived tile_cols ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536))
+//! derived tile_vals real CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536))
 //! prepare count grid=ceildiv(nnz,256) block=256
-//! prepare sum_pieces grid=16*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*ceildiv(rows,65536) block=256
-//! prepare place_buckets grid=min(nnz,1) block=1024
-//! prepare place_rows grid=16*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*ceildiv(rows,65536) block=256
+//! prepare sum_pieces grid=16*ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536) block=256
+//! prepare place_buckets grid=min(ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536),1) block=1024
+//! prepare divide grid=min(nnz,1) block=1024
+//! prepare place_rows grid=16*ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536) block=256
 //! prepare scatter grid=ceildiv(nnz,256) block=256
-//! prepare find_runs grid=ceildiv(nnz//CHUNK+ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*ceildiv(rows,65536),8) block=256
+//! prepare mark grid=ceildiv(nnz,2048)+ceildiv(cols*itemsize,TILE)*ceildiv(rows,65536) block=256
 //! init zero
-//! launch coltile grid=min(sms*PER_SM,ceildiv(nnz,2048)) block=1024//PER_SM shared=TILE_BYTES//PER_SM+32//PER_SM*STAGE*itemsize
+//! launch coltile grid=min(sms*1024//BLOCK,nnz) block=BLOCK shared=TILE+BLOCK*33*itemsize//4
 
 // Where columns are scattered, every entry costs a 32-byte gather of x from the L2, and that, not
 // the matrix, is what takes the time. So entries are sorted by tiles of columns whose x fits into
@@ -32,18 +33,18 @@
 // the order of rows; a warp takes 256 at a time and adds one sum for each run of equal rows to y.
 // Entries stay at 8 bytes or less: 16-bit columns within the tile, and 16-bit rows once a run.
 
-#define TILE ((int)(TILE_BYTES / PER_SM / sizeof(real)))  // columns of a tile
-#define THREADS (1024 / PER_SM)
-#define WARPS (THREADS / 32)
-#define EACH (CHUNK / 32)          // entries of a chunk that a lane takes, neighbours
-#define ROW_BLOCK 65536            // rows of a bucket: those of 16 bits
-#define PIECES 16                  // parts of a row block, each scanned by one thread block
-#define AHEAD (sizeof(real) == 4)  // doubles leave no registers for the next chunk
+#define COLS (TILE / (int)sizeof(real))  // columns of a tile
+#define WARPS (BLOCK / 32)
+#define STAGE (CHUNK + CHUNK / 32)  // sums of a warp, a gap after every 32
+#define EACH (CHUNK / 32)           // entries of a chunk that a lane takes, neighbours
+#define ROW_BLOCK 65536             // rows of a bucket: those of 16 bits
+#define PIECES 16                   // parts of a row block, each scanned by one thread block
+#define AHEAD (sizeof(real) == 4)   // doubles leave no registers for the next chunk
 #define VECTOR (16 / (int)sizeof(real))
 
 // Buckets are ordered by tile, then row block, and begin with a chunk of their own.
 __device__ int row_blocks_of(int rows) { return rows / ROW_BLOCK + (rows % ROW_BLOCK > 0); }
-__device__ int tiles_of(int cols) { return cols / TILE + (cols % TILE > 0); }
+__device__ int tiles_of(int cols) { return cols / COLS + (cols % COLS > 0); }
 
 // Where the value of entry k is kept, so that all lanes of a warp load 16 bytes side by side.
 __device__ int value_slot(int k) {
@@ -91,10 +92,10 @@ extern "C" __global__ void count(int rows, int nnz, const int* __restrict__ row_
                                  int* __restrict__ firsts) {
   const long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= nnz) return;
-  const int row = row_idx[k], tile = col_idx[k] / TILE;
+  const int row = row_idx[k], tile = col_idx[k] / COLS;
   const size_t cell = (size_t)tile * rows + row;
-  const bool begins = k == 0 || row_idx[k - 1] != row || col_idx[k - 1] / TILE != tile;
-  const bool ends = k + 1 == nnz || row_idx[k + 1] != row || col_idx[k + 1] / TILE != tile;
+  const bool begins = k == 0 || row_idx[k - 1] != row || col_idx[k - 1] / COLS != tile;
+  const bool ends = k + 1 == nnz || row_idx[k + 1] != row || col_idx[k + 1] / COLS != tile;
   if (begins) firsts[cell] = (int)k;
   if (begins || ends) atomicAdd(&counts[cell], (ends ? (int)k + 1 : 0) - (begins ? (int)k : 0));
 }
@@ -156,6 +157,21 @@ extern "C" __global__ void place_buckets(int rows, int cols, int* __restrict__ p
   if (threadIdx.x == 0) bucket_chunk[buckets] = base;
 }
 
+// For each block of the multiplication its first chunk, the end of those in the same tile, the
+// tile, and the end of all its chunks.
+extern "C" __global__ void divide(int rows, int cols, int nnz, int sms,
+                                  const int* __restrict__ bucket_chunk, int* __restrict__ spans) {
+  const int row_blocks = row_blocks_of(rows), tiles = tiles_of(cols);
+  const int blocks = min(sms * (1024 / BLOCK), nnz);
+  const long long chunks = bucket_chunk[tiles * row_blocks];
+  for (int block = threadIdx.x; block < blocks; block += blockDim.x) {
+    const int first = (int)(chunks * block / blocks), last = (int)(chunks * (block + 1) / blocks);
+    const int at = first < last ? find_last(bucket_chunk, tiles, row_blocks, first) : 0;
+    const int end = min(last, bucket_chunk[(at + 1) * row_blocks]);
+    ((int4*)spans)[block] = make_int4(first, end, at, last);
+  }
+}
+
 // Counts become how far the row's entries in the tile move: their slot less their place in COO.
 extern "C" __global__ void place_rows(int rows, const int* __restrict__ pieces,
                                       const int* __restrict__ firsts, int* __restrict__ counts) {
@@ -180,22 +196,22 @@ extern "C" __global__ void scatter(int rows, int nnz, const int* __restrict__ ro
   const long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= nnz) return;
   const int row = row_idx[k], col = col_idx[k];
-  const int slot = (int)k + counts[(size_t)(col / TILE) * rows + row];
+  const int slot = (int)k + counts[(size_t)(col / COLS) * rows + row];
   tile_vals[value_slot(slot)] = vals[k];
-  tile_cols[slot] = (unsigned short)(col % TILE);
+  tile_cols[slot] = (unsigned short)(col % COLS);
   tile_rows[slot] = (unsigned short)(row % ROW_BLOCK);
 }
 
 // A warp per chunk: marks where runs of equal rows begin, keeps one row for each run, clears the
 // slots after a bucket's last entry. tile_heads: a bit for each entry of a lane that begins a run,
 // and in the upper byte how many runs begin in the lanes before. chunk_info: row block and runs.
-extern "C" __global__ void find_runs(int rows, int cols, const int* __restrict__ bucket_chunk,
-                                     const int* __restrict__ bucket_entries,
-                                     unsigned* __restrict__ chunk_info,
-                                     unsigned short* __restrict__ tile_heads,
-                                     unsigned short* __restrict__ tile_rows,
-                                     unsigned short* __restrict__ tile_cols,
-                                     real* __restrict__ tile_vals) {
+extern "C" __global__ void mark(int rows, int cols, const int* __restrict__ bucket_chunk,
+                                const int* __restrict__ bucket_entries,
+                                unsigned* __restrict__ chunk_info,
+                                unsigned short* __restrict__ tile_heads,
+                                unsigned short* __restrict__ tile_rows,
+                                unsigned short* __restrict__ tile_cols,
+                                real* __restrict__ tile_vals) {
   const long long chunk = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / 32;
   const int lane = threadIdx.x % 32;
   const int row_blocks = row_blocks_of(rows), buckets = tiles_of(cols) * row_blocks;
@@ -308,8 +324,8 @@ __device__ void sum_runs(const Share& share, int lane, const real* tile, real* s
   if (lane == 31) stage[staged(run - 1)] = sum;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, PER_SM)
-    coltile(int rows, int cols, const int* __restrict__ bucket_chunk,
+extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
+    coltile(int rows, int cols, const int* __restrict__ spans, const int* __restrict__ bucket_chunk,
             const unsigned* __restrict__ chunk_info, const unsigned short* __restrict__ tile_heads,
             const unsigned short* __restrict__ tile_rows,
             const unsigned short* __restrict__ tile_cols, const real* __restrict__ tile_vals,
@@ -317,23 +333,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM)
   extern __shared__ uint4 memory[];
   real* tile = (real*)memory;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  real* stage = tile + TILE + warp * STAGE;
+  real* stage = tile + COLS + warp * STAGE;
   const int row_blocks = row_blocks_of(rows), tiles = tiles_of(cols);
-  const long long chunks = bucket_chunk[tiles * row_blocks];
-  int first = (int)(chunks * blockIdx.x / gridDim.x);
-  const int last = (int)(chunks * (blockIdx.x + 1) / gridDim.x);
+  const int4 span = ((const int4*)spans)[blockIdx.x];
+  int first = span.x, end = span.y, at = span.z;
+  const int last = span.w;
   while (first < last) {
-    const int at = find_last(bucket_chunk, tiles, row_blocks, first);
-    const int end = min(last, bucket_chunk[(at + 1) * row_blocks]);
     Share next;
     if (AHEAD && first + warp < end) {
       next = load_share(first + warp, lane, tile_vals, tile_cols, tile_heads, chunk_info);
     }
-    const uint4* from = (const uint4*)(x + (size_t)at * TILE);
-    const int vectors = (min(TILE, cols - at * TILE) + VECTOR - 1) / VECTOR;
+    const uint4* from = (const uint4*)(x + (size_t)at * COLS);
+    const int vectors = (min(COLS, cols - at * COLS) + VECTOR - 1) / VECTOR;
     __syncthreads();
 #pragma unroll 4
-    for (int i = threadIdx.x; i < vectors; i += THREADS) memory[i] = from[i];
+    for (int i = threadIdx.x; i < vectors; i += BLOCK) memory[i] = from[i];
     __syncthreads();
     for (int chunk = first + warp; chunk < end; chunk += WARPS) {
       if (!AHEAD) next = load_share(chunk, lane, tile_vals, tile_cols, tile_heads, chunk_info);
@@ -358,5 +372,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM)
       __syncwarp();
     }
     first = end;
+    if (first < last) {
+      if (bucket_chunk[(++at + 1) * row_blocks] <= first) {  // the next tile is empty
+        at += find_last(bucket_chunk + at * row_blocks, tiles - at, row_blocks, first);
+      }
+      end = min(last, bucket_chunk[(at + 1) * row_blocks]);
+    }
   }
 }

@@ -77,14 +77,13 @@ __device__ void multiply(const Band& band, int base, int lane, real (&sum)[ROWS]
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-    dia(int rows, int cols, int diags, int pitch, const int* __restrict__ offsets,
+    dia(int rows, int cols, int diags, int pitch, int reach, const int* __restrict__ offsets,
         const real* __restrict__ vals, const real* __restrict__ x, real* __restrict__ y) {
   const int lane = threadIdx.x % 32;
   const long long base = (long long)TILE * (4 * blockIdx.x + threadIdx.x / 32);
   if (base >= rows) return;
-  // Offsets ascend, so the outer two tell whether every diagonal is inside the matrix here.
-  const bool inside = diags > 0 && base + TILE <= rows && base + offsets[0] >= 0 &&
-                      base + TILE + offsets[diags - 1] <= cols;
+  // No diagonal is further than reach from the main one: here, all are inside the matrix.
+  const bool inside = base + TILE <= rows && base >= reach && base + TILE + reach <= cols;
   const float megabytes = (float)diags * pitch * sizeof(real) / (1 << 20);
   const bool kept = blockIdx.x % SHARES * megabytes < (float)SHARES * KEEP;
   const Band band = {rows, cols, diags, pitch, offsets, vals, x};

@@ -4,8 +4,8 @@ Timing single launches with events would add the host's launch cost, 10 to 20 µ
 launches most. So every competitor is captured into a graph:
 
 - hot: many multiplications back to back between two events, as in an iterative solver;
-- cold: the output is spoilt and the L2 flushed before each multiplication, and event nodes inside
-  the graph enclose the multiplication alone;
+- cold: the output is spoilt and the L2 flushed before each multiplication, lines that were to
+  persist in it included, and event nodes inside the graph enclose the multiplication alone;
 - fresh: as hot, but the output is spoilt before each, and the time of spoiling alone is taken off.
   A program that finds its answer lying there from the last run is fast hot, and slow here.
 """
@@ -22,9 +22,7 @@ from suite.harness.cuda.memory import is_fault
 from suite.harness.device import DeviceFault, Measured
 from suite.harness.timing import Precision, enough, summarise
 
-COLD_RUNS = (
-    4  # flushed multiplications a graph: enough to amortise its launch, few enough to stop in time
-)
+_UNSUPPORTED = 801  # CUDA_ERROR_NOT_SUPPORTED
 
 
 class Clock:
@@ -41,20 +39,27 @@ class Clock:
         self._api = driver
         self._stream = driver.CUstream(stream)
         self._flush = flush
-        self._events = [self._call(driver.cuEventCreate, 0) for _ in range(2 * COLD_RUNS)]
+        self._events = [self._call(driver.cuEventCreate, 0) for _ in range(2)]
         flush()  # allocates; must not happen inside a capture
 
     def measure(
-        self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
+        self,
+        run: Callable[[], None],
+        spoil: Callable[[], None],
+        precision: Precision,
+        look: Callable[[], None] = lambda: None,
     ) -> Measured:
-        """Hot, cold and fresh times of ``run``."""
+        """Hot, cold and fresh times of ``run``; ``look`` is called before, between and after."""
+        look()
         hot = self.hot(run, precision)
+        look()
         cold = self.cold(run, spoil, precision)
+        look()
         return Measured(hot, cold, self.fresh(run, spoil, hot.launches))
 
     def single(self, run: Callable[[], None]) -> float:
         """Microseconds of one run between events, launch cost included."""
-        begin, end = self._events[:2]
+        begin, end = self._events
         self._call(self._api.cuEventRecord, begin, self._stream)
         run()
         self._call(self._api.cuEventRecord, end, self._stream)
@@ -70,7 +75,7 @@ class Clock:
 
     def hot(self, run: Callable[[], None], precision: Precision) -> Timing:
         """Back-to-back time."""
-        begin, end = self._events[:2]
+        begin, end = self._events
         with self._graph(run) as graph:  # also warms up
             self._replay(graph)
             one_us = min(self._between(begin, end, graph) for _ in range(2))
@@ -88,7 +93,7 @@ class Clock:
 
     def fresh(self, run: Callable[[], None], spoil: Callable[[], None], launches: int) -> float:
         """Microseconds of a multiplication into a spoilt output: with spoiling, less spoiling."""
-        begin, end = self._events[:2]
+        begin, end = self._events
 
         def total_us(enqueue: Callable[[], None]) -> float:
             def repeated() -> None:
@@ -113,24 +118,32 @@ class Clock:
     ) -> Timing:
         """Time with the L2 flushed and the output spoilt before each multiplication."""
         external = self._api.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
-        pairs = list(zip(self._events[::2], self._events[1::2], strict=True))
+        begin, end = self._events
 
         def flushed() -> None:
-            for begin, end in pairs:
-                spoil()
-                self._flush()
-                self._call(self._api.cuEventRecordWithFlags, begin, self._stream, external)
-                run()
-                self._call(self._api.cuEventRecordWithFlags, end, self._stream, external)
+            spoil()
+            self._flush()
+            self._call(self._api.cuEventRecordWithFlags, begin, self._stream, external)
+            run()
+            self._call(self._api.cuEventRecordWithFlags, end, self._stream, external)
 
+        # One run a graph: what it makes persist has to be given up before the next flush, and that
+        # cannot be captured.
         with self._graph(flushed) as graph:
 
             def samples() -> list[float]:
+                self._unpin()
                 self._replay(graph)
-                return [self._elapsed(begin, end) for begin, end in pairs]
+                return [self._elapsed(begin, end)]
 
             samples()
             return self._sample(samples, 1, precision)
+
+    def _unpin(self) -> None:
+        """Lines that persist in the L2 become ordinary ones, which a flush displaces."""
+        (error,) = self._api.cuCtxResetPersistingL2Cache()
+        if int(error) != _UNSUPPORTED:  # such a device has none
+            self._succeeded(error)
 
     def _sample(
         self, take: Callable[[], list[float]], launches: int, precision: Precision
@@ -174,9 +187,12 @@ class Clock:
 
     def _call(self, function: Callable[..., tuple[Any, ...]], *args: Any) -> Any:
         error, *results = function(*args)
+        self._succeeded(error)
+        return results[0] if results else None
+
+    def _succeeded(self, error: Any) -> None:
         if error != self._api.CUresult.CUDA_SUCCESS:
             _, text = self._api.cuGetErrorString(error)
             message = (text or b"").decode() or str(error)
             status = Status.MEMORY_FAULT if is_fault(int(error)) else Status.INFRASTRUCTURE_ERROR
             raise DeviceFault(status, f"while timing: {message}")
-        return results[0] if results else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from suite.evaluation import Status
+from suite.evaluation import Conditions, Status
 from suite.formats.base import NotApplicableError
 from suite.formats.bsr import Bsr
 from suite.formats.coo import Coo
@@ -102,7 +102,16 @@ def _best(device: CudaDevice, posed: Posed, precision: Precision | None) -> Verd
     _, _, cold_candidate, cold = min(timed, key=lambda row: row[1])
     same = hot_candidate == cold_candidate
     detail = str(hot_candidate) if same else f"{hot_candidate}; cold: {cold_candidate}"
-    return replace(hot, cold=cold.cold, detail=detail, log="\n".join(log))
+    conditions = _both(hot.conditions, cold.conditions)
+    return replace(hot, cold=cold.cold, conditions=conditions, detail=detail, log="\n".join(log))
+
+
+def _both(hot: Conditions | None, cold: Conditions | None) -> Conditions | None:
+    """Conditions of a hot and a cold figure that were measured one after the other."""
+    if hot is None or cold is None or hot == cold:
+        return hot
+    wrong = dict.fromkeys(filter(None, (hot.disturbed, cold.disturbed)))
+    return replace(hot, disturbed="; ".join(wrong), attempts=max(hot.attempts, cold.attempts))
 
 
 def _screen(

@@ -6,27 +6,33 @@ Lives in a worker process: after a fault the context is lost, and the process wi
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from suite.evaluation import Status
+from suite.evaluation import Conditions, Status
 from suite.harness.compile import Cache, Target, source_of
 from suite.harness.cuda.clock import Clock
 from suite.harness.cuda.facts import facts
 from suite.harness.cuda.memory import CudaBuffer, faults, pointer
 from suite.harness.cuda.program import Program
+from suite.harness.cuda.witness import Witness
 from suite.harness.device import Buffer, Check, Compiled, Executable, Measured
 from suite.harness.inputs import Stream
 from suite.harness.plan import Plan
+from suite.harness.steady import Reading, disturbances, lowest_clock, repeated
 from suite.harness.timing import Precision
 from suite.harness.verify import GROWTH
 from suite.problem import DType
 
+COPIED_L2S = 4  # a copy of that many times the L2 runs at the memory's speed
 LONG_ROW = 4096  # entries from which the check gives a row a block of its own
+_COPIES = Precision(least=5, most=9, budget_ms=3.0)
 _KERNELS = Path(__file__).with_name("kernels.cu")
 
 
@@ -61,7 +67,8 @@ class CudaDevice:
         self._driver, self._cuda = driver, device
         self._cache = Cache(cache)
         self.stream = driver.Stream()
-        self.facts = facts(driver, device)
+        self._witness = Witness(device.pci_bus_id())
+        self.facts = facts(driver, device, self._witness.facts())
         self._trusted: dict[np.dtype, Any] = {}
         self._long_rows: dict[int, CudaBuffer] = {}
 
@@ -237,7 +244,24 @@ class CudaDevice:
         self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
     ) -> Measured | float:
         """See ``Device``."""
-        return self._clock.measure(run, spoil, precision)
+
+        def once() -> tuple[Measured, Sequence[str]]:
+            readings: list[Reading] = []
+
+            def look() -> None:
+                reading = self._witness.read()
+                readings.extend([reading] if reading else [])
+
+            found = self._clock.measure(run, spoil, precision, look)
+            series = {"hot": found.hot.samples_us, "cold": found.cold.samples_us}
+            conditions = Conditions(self.copy_gbps(), lowest_clock(readings))
+            return replace(found, conditions=conditions), disturbances(readings, series)
+
+        return repeated(once, time.perf_counter)
+
+    def copy_gbps(self) -> float:
+        """See ``Device``."""
+        return self._copied_gbps
 
     def once_us(self, run: Callable[[], None]) -> float | None:
         """See ``Device``."""
@@ -248,6 +272,22 @@ class CudaDevice:
         return self._clock.single(run)
 
     # Inside
+
+    @cached_property
+    def _copied_gbps(self) -> float:
+        nbytes = COPIED_L2S * max(self.facts.l2_bytes, 1 << 24)
+        source, target = self.allocate(nbytes), self.allocate(nbytes)
+        try:
+            self.fill(source, 0)
+
+            def copy() -> None:
+                self._driver.memcpy_dtod_async(target.pointer, source.pointer, nbytes, self.stream)
+
+            fastest_us = min(self._clock.hot(copy, _COPIES).samples_us)
+        finally:
+            self.free(source)
+            self.free(target)
+        return 2 * nbytes / fastest_us / 1e3
 
     @cached_property
     def _clock(self) -> Clock:

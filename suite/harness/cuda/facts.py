@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from suite.harness.compile import architecture, compiler_version, supported_architectures
 from suite.harness.device import DeviceFacts
 
 
-def facts(driver: Any, device: Any) -> DeviceFacts:
-    """Facts of a pycuda device, clocks as found."""
+def facts(driver: Any, device: Any, found: Mapping[str, str]) -> DeviceFacts:
+    """Facts of a pycuda device; ``found`` is what its ``Witness`` adds."""
     attribute = driver.device_attribute
     major, minor = device.compute_capability()
     return DeviceFacts(
@@ -24,31 +25,10 @@ def facts(driver: Any, device: Any) -> DeviceFacts:
             "driver_cuda": ".".join(map(str, _cuda_version(driver.get_driver_version()))),
             "compiler": compiler_version(),
             "pci_bus_id": device.pci_bus_id(),
-            **_management(device.pci_bus_id()),
+            **found,
         },
     )
 
 
 def _cuda_version(number: int) -> tuple[int, int]:
     return number // 1000, number % 1000 // 10
-
-
-def _management(bus_id: str) -> dict[str, str]:
-    """Driver and clocks as found; empty where the management library is not there."""
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByPciBusId(bus_id)
-        return {
-            "driver": str(pynvml.nvmlSystemGetDriverVersion()),
-            "sm_clock_mhz": str(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),
-            "memory_clock_mhz": str(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM)),
-            "sm_clock_max_mhz": str(pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)),
-            "power_limit_w": str(pynvml.nvmlDeviceGetEnforcedPowerLimit(handle) // 1000),
-            "temperature_c": str(
-                pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)
-            ),
-        }
-    except Exception:  # optional facts: any failure means that they are not known
-        return {}

@@ -22,6 +22,7 @@ from pathlib import Path
 from suite.evaluation import Status
 from suite.harness.device import DeviceFault
 from suite.harness.emulator.elf import initialiser_bytes, undefined_thread_locals
+from suite.harness.processes import environment
 
 SHARED_BYTES = 232448  # dynamic shared memory of a block, at most; that of sm_90
 
@@ -73,10 +74,12 @@ class Limits:
     Attributes:
         seconds: Wall time, and processor time of each of the compiler's processes.
         memory_bytes: Address space.
+        output_bytes: Size of any file that it writes.
     """
 
     seconds: float = 20.0
     memory_bytes: int = 2 << 30
+    output_bytes: int = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -245,13 +248,15 @@ class Builder:
         kilobytes = self.limits.memory_bytes // 1024
         # The limit on processor time ends a compiler that outlives this process.
         seconds = math.ceil(self.limits.seconds) + 1
-        shell = f'ulimit -v {kilobytes} && ulimit -t {seconds} && ulimit -c 0 && exec "$@"'
+        blocks = self.limits.output_bytes // 512
+        limits = f"ulimit -v {kilobytes} && ulimit -t {seconds} && ulimit -f {blocks}"
+        shell = f'{limits} && ulimit -c 0 && exec "$@"'
         process = subprocess.Popen(
             ["/bin/sh", "-c", shell, "sh", self.compiler, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env={**os.environ, "LC_ALL": "C", "TMPDIR": scratch},
+            env={**environment(), "LC_ALL": "C", "TMPDIR": scratch},
             start_new_session=True,
         )
         try:

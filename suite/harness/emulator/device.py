@@ -130,7 +130,12 @@ class EmulatorDevice:
     facts: DeviceFacts
 
     def __init__(
-        self, cache: Path, *, builder: Builder | None = None, workers: int | None = None
+        self,
+        cache: Path,
+        *,
+        builder: Builder | None = None,
+        workers: int | None = None,
+        confine: Callable[[], object] = lambda: None,
     ) -> None:
         """Builds or finds the runtime.
 
@@ -138,6 +143,8 @@ class EmulatorDevice:
             cache: Folder for compiled programs.
             builder: How to compile; by default with ``g++`` into ``cache``.
             workers: Host threads that blocks are spread over; by default, one per processor.
+            confine: Called when a program is loaded and has not run: takes from the process what
+                a program must not have. Only for processes that load one program and end.
 
         Raises:
             EmulatorUnavailable: This host has no C++ compiler.
@@ -145,6 +152,7 @@ class EmulatorDevice:
         self._builder = builder or Builder(cache)
         self._runtime = Runtime.load(self._builder.runtime)
         self._workers = workers or len(os.sched_getaffinity(0))
+        self._confine = confine
         self.facts = DeviceFacts(
             kind="emulator",
             name="emulator",
@@ -259,12 +267,14 @@ class EmulatorDevice:
                 tuple(self._record(la, library, buffers) for la in launches if not la.empty),
             )
 
-        return EmulatorProgram(
+        program = EmulatorProgram(
             self._runtime,
             library,
             steps(plan.prepares, [a.name for a in plan.derived if a.zero]),
             steps(plan.launches, [plan.output] * plan.init_zero),
         )
+        self._confine()
+        return program
 
     def _record(
         self, launch: Launch, library: ProgramLibrary, buffers: Mapping[str, Buffer]
@@ -323,6 +333,9 @@ class EmulatorDevice:
             run()
             samples.append((time.perf_counter() - start) * 1e6)
         return median(samples)
+
+    def copy_gbps(self) -> None:
+        """Nothing: the host's memory is no GPU's."""
 
 
 def _host(buffer: Buffer) -> HostBuffer:

@@ -1,0 +1,155 @@
+"""Tables of a campaign's baselines: by family, by matrix, and when a conversion is repaid.
+
+Pure functions from rows to lines of Markdown.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from suite.author import Kind
+from suite.metrics import (
+    BEST,
+    Cache,
+    Reference,
+    bandwidth_gbps,
+    best_of,
+    geometric_mean,
+    reference_times,
+    time_us,
+)
+from suite.record import Row
+
+REFERENCE = "cusparse_best"
+PLAIN_FORMAT = "csr"
+
+
+def baselines(rows: Sequence[Row], label: str) -> list[Row]:
+    """The rows of hand-tuned programs for one operation."""
+    return [row for row in rows if row.label == label and row.kind is Kind.BASELINE]
+
+
+def by_family(rows: Sequence[Row], label: str) -> list[str]:
+    """The oracle over the baselines against the reference, family by family.
+
+    A line has the geometric means hot and cold, the family's worst matrix, and which baselines are
+    fastest there.
+    """
+    best = best_of(baselines(rows, label), BEST)
+    hot, cold = (reference_times(rows, REFERENCE, cache) for cache in ("hot", "cold"))
+    lines = [
+        f"| family | matrices | vs `{REFERENCE}`, hot | cold | lowest, hot | fastest baselines |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for family in dict.fromkeys(row.family for row in best):
+        mine = [row for row in best if row.family == family and row.ok and row.hot_us]
+        ratios = {row.matrix: ratio for row in mine if (ratio := _ratio(row, hot, "hot"))}
+        flushed = [ratio for row in mine if (ratio := _ratio(row, cold, "cold"))]
+        lowest = min(ratios, key=ratios.__getitem__, default="")
+        worst = f"{ratios[lowest]:.2f} (`{lowest}`)" if lowest else ""
+        winners = ", ".join(f"`{name}`" for name in dict.fromkeys(map(_winner, mine)))
+        means = [_cell(geometric_mean(found)) for found in (list(ratios.values()), flushed)]
+        lines.append(f"| {family} | {len(mine)} | {' | '.join(means)} | {worst} | {winners} |")
+    return lines
+
+
+def by_matrix(rows: Sequence[Row], label: str, copy_gbps: float | None) -> list[str]:
+    """The fastest baseline on each matrix.
+
+    Args:
+        rows: Of a campaign.
+        label: The operation.
+        copy_gbps: The device's copy bandwidth; None where it was not measured.
+    """
+    mine = {(row.problem_key, row.author): row for row in baselines(rows, label)}
+    best = [mine.get((row.problem_key, _winner(row)), row) for row in best_of(mine.values(), BEST)]
+    hot = reference_times(rows, REFERENCE, "hot")
+    lines = [
+        f"| matrix | entries | fastest baseline | µs, hot | cold | vs `{REFERENCE}`, hot |"
+        " GB/s, hot | cold | cold, of copy bandwidth |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in best:
+        if not row.ok or not row.hot_us or not row.cold_us:
+            lines.append(f"| {row.matrix} | {row.nnz or 0:,} | none is right | | | | | | |")
+            continue
+        speeds = [bandwidth_gbps(row, "hot") or 0.0, bandwidth_gbps(row, "cold") or 0.0]
+        share = f"{speeds[1] / copy_gbps:.0%}" if copy_gbps else ""
+        lines.append(
+            f"| {row.matrix} | {row.nnz or 0:,} | `{row.author}` | {row.hot_us:.2f} |"
+            f" {row.cold_us:.2f} | {_cell(_ratio(row, hot, 'hot'))} |"
+            f" {speeds[0]:,.0f} | {speeds[1]:,.0f} | {share} |"
+        )
+    return lines
+
+
+def repaid(rows: Sequence[Row], label: str) -> dict[str, list[float]]:
+    """After how many multiplications each baseline has paid for its own storage.
+
+    Args:
+        rows: Of a campaign.
+        label: The operation.
+
+    Returns:
+        By author, one number for each matrix on which it is right and reads more than plain CSR:
+        conversion and preparation over what one multiplication saves against the fastest program
+        on plain CSR; infinite where it saves nothing.
+    """
+    mine = baselines(rows, label)
+    plain: dict[str, float] = {}
+    for row in mine:
+        time = time_us(row, "hot")
+        if time and row.format == PLAIN_FORMAT and not row.derived_bytes:
+            plain[row.problem_key] = min(time, plain.get(row.problem_key, math.inf))
+    found: dict[str, list[float]] = {}
+    for row in mine:
+        time = time_us(row, "hot")
+        if not time or row.problem_key not in plain:
+            continue
+        if row.format == PLAIN_FORMAT and not row.derived_bytes:
+            continue
+        saved = plain[row.problem_key] - time
+        cost = preparation_us(row)
+        found.setdefault(row.author, []).append(cost / saved if saved > 0 else math.inf)
+    return found
+
+
+def preparation_us(row: Row) -> float:
+    """Host conversion and device preparation of a program's storage, microseconds."""
+    converted = 0.0 if row.format == PLAIN_FORMAT else (row.conversion_ms or 0.0) * 1e3
+    return converted + (row.prepare_us or 0.0)
+
+
+def repayment(rows: Sequence[Row], label: str) -> list[str]:
+    """``repaid`` as a table, with the median cost."""
+    lines = [
+        "| baseline | reads | made in, median µs | saves time on | repaid after, median there |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for author, counts in repaid(rows, label).items():
+        mine = [row for row in baselines(rows, label) if row.author == author and row.ok]
+        reads = mine[0].format + (" + derived" if mine[0].derived_bytes else "")
+        cost = statistics.median(preparation_us(row) for row in mine)
+        finite = [count for count in counts if math.isfinite(count)]
+        after = f"{math.ceil(statistics.median(finite)):,}" if finite else "never"
+        lines.append(
+            f"| `{author}` | {reads} | {cost:,.0f} | {len(finite)} of {len(counts)} | {after} |"
+        )
+    return lines
+
+
+def _winner(best: Row) -> str:
+    """Whose hot time the oracle's is."""
+    return best.detail.partition(";")[0]
+
+
+def _ratio(row: Row, reference: Reference, cache: Cache) -> float | None:
+    """Reference time over time; None where either is missing."""
+    time, other = time_us(row, cache), reference.times.get(row.problem_key)
+    return other / time if time and other else None
+
+
+def _cell(number: float | None) -> str:
+    return "" if number is None else f"{number:.2f}"

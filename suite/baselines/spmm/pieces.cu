@@ -1,0 +1,316 @@
+//! op spmm
+//! format csr
+//! choose LANES 8 32
+//! choose PIECE 64 128
+//! let ROW 2
+//! let RESIDENT 4
+//! derived first_row int ceildiv(nnz+ROW*rows,PIECE)+1
+//! derived counts int 2 zero
+//! derived parts int (longest>PIECE)*3*(nnz//PIECE+nnz//256)
+//! derived cuts int (longest>256)*3*(nnz//256)
+//! workspace partial real (longest>256)*(nnz//PIECE+nnz//256)*n
+//! prepare find_pieces grid=ceildiv(ceildiv(nnz+ROW*rows,PIECE)+1,256) block=256
+//! prepare find_parts grid=(longest>PIECE)*ceildiv(rows,256) block=256
+//! launch pieces_vec4 grid=(n%4==0)*(ceildiv(ceildiv(nnz+ROW*rows,PIECE),256//LANES)+(longest>PIECE)*min(ceildiv(nnz//PIECE+nnz//256,8),8*sms)),ceildiv(n,4*LANES) block=LANES,256//LANES
+//! launch join_vec4 grid=(n%4==0)*(longest>256)*min(nnz//256,2*sms),ceildiv(n,4*LANES) block=LANES,256//LANES
+//! launch pieces_any grid=(n%4!=0)*(ceildiv(ceildiv(nnz+ROW*rows,PIECE),256//LANES)+(longest>PIECE)*min(ceildiv(nnz//PIECE+nnz//256,8),8*sms)),ceildiv(n,LANES) block=LANES,256//LANES
+//! launch join_any grid=(n%4!=0)*(longest>256)*min(nnz//256,2*sms),ceildiv(n,LANES) block=LANES,256//LANES
+
+// Work of equal size whatever the rows, without atomics. Rows of up to PIECE entries are cut into
+// pieces of about PIECE entries and rows (as the merge path of Merrill and Garland, 2016, but never
+// within a row), a team of LANES threads each. Longer rows are cut into parts of some hundred or
+// thousand entries, a warp each; a row of several parts is joined from their sums by a second
+// kernel.
+
+#define ALL 0xffffffffu
+#define GROUP 8
+#define NEVER 0x7fffffff
+#define TEAMS (256 / LANES)  // of a block
+#define WARP_TEAMS (32 / LANES)
+#define BOUNDS __launch_bounds__(256, sizeof(real) == 4 ? RESIDENT : (RESIDENT + 1) / 2)
+
+__device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
+
+__device__ void axpy(real a, const real4& b, real4& sum) {
+  sum.x += a * b.x;
+  sum.y += a * b.y;
+  sum.z += a * b.z;
+  sum.w += a * b.w;
+}
+
+__device__ void add(const real& b, real& sum) { sum += b; }
+
+__device__ void add(const real4& b, real4& sum) { axpy(1, b, sum); }
+
+__device__ real from_lane(const real& value, int step) {
+  return __shfl_down_sync(ALL, value, step);
+}
+
+__device__ real4 from_lane(const real4& value, int step) {
+  real4 got;
+  got.x = from_lane(value.x, step);
+  got.y = from_lane(value.y, step);
+  got.z = from_lane(value.z, step);
+  got.w = from_lane(value.w, step);
+  return got;
+}
+
+// Stores what nobody will read again: B may keep its place in the L2.
+template <typename Vec>
+__device__ void put(Vec* to, const Vec& value) {
+  if constexpr (sizeof(Vec) % sizeof(float4) == 0) {
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof(Vec) / sizeof(float4)); ++i) {
+      __stcs((float4*)to + i, ((const float4*)&value)[i]);
+    }
+  } else {
+    __stcs(to, value);
+  }
+}
+
+// Entries of a part: enough that each warp of the device gets about one, from 256 to 4096.
+__device__ int part_size(long long nnz, int sms) {
+  const long long steps = (nnz / (32 * sms) + 255) / 256;
+  return 256 * (int)(steps < 1 ? 1 : steps > 16 ? 16 : steps);
+}
+
+// Piece i has the rows from the first whose entries and rows before it are i * PIECE or more. A row
+// of PIECE entries or more is therefore the last of its piece.
+extern "C" __global__ void find_pieces(int rows, long long nnz, const int* __restrict__ row_ptr,
+                                       int* __restrict__ first_row) {
+  const long long pieces = (nnz + (long long)ROW * rows + PIECE - 1) / PIECE;
+  const long long piece = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (piece > pieces) return;
+  int low = 0, high = rows;
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    if (row_ptr[middle] + (long long)ROW * middle < piece * PIECE) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  first_row[piece] = piece == pieces ? rows : low;
+}
+
+// Lists the parts of every row of more than PIECE entries, and the rows that have several.
+extern "C" __global__ void find_parts(int rows, long long nnz, int sms,
+                                      const int* __restrict__ row_ptr, int* __restrict__ counts,
+                                      int* __restrict__ parts, int* __restrict__ cuts) {
+  const int size = part_size(nnz, sms);
+  const long long row = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  const int lane = threadIdx.x % 32;
+  const int begin = row < rows ? row_ptr[row] : 0;
+  const int count = row < rows ? row_ptr[row + 1] - begin : 0;
+  for (unsigned left = __ballot_sync(ALL, count > PIECE); left; left &= left - 1) {
+    const int owner = __ffs(left) - 1;
+    const int from = __shfl_sync(ALL, begin, owner);
+    const int entries = __shfl_sync(ALL, count, owner);
+    const int several = (entries - 1) / size + 1;
+    const int of = (int)(row - lane) + owner;
+    int at = 0;
+    if (lane == 0) {
+      at = atomicAdd(&counts[0], several);
+      if (several > 1) {
+        int* cut = cuts + 3 * atomicAdd(&counts[1], 1);
+        cut[0] = of, cut[1] = at, cut[2] = several;
+      }
+    }
+    at = __shfl_sync(ALL, at, 0);
+    for (int i = lane; i < several; i += 32) {
+      int* part = parts + 3 * (size_t)(at + i);
+      const int done = i * size;
+      part[0] = several > 1 ? -1 : of;
+      part[1] = from + done;
+      part[2] = min(entries - done, size);
+    }
+  }
+}
+
+// The rows of one piece, entry after entry.
+template <typename Vec>
+__device__ void sum_piece(int piece, int pieces, int length, int at,
+                          const int* __restrict__ first_row, const int* __restrict__ row_ptr,
+                          const int* __restrict__ col_idx, const real* __restrict__ vals,
+                          const Vec* __restrict__ B, Vec* __restrict__ C) {
+  const int lane = threadIdx.x;
+  const bool inside = at < length;  // the others load entries for their team
+  int row = 0, last = 0, begin = 0, end = 0;
+  if (piece < pieces) {
+    row = first_row[piece], last = first_row[piece + 1];
+    begin = row_ptr[row], end = row_ptr[last];
+    if (last > row) {
+      const int before = row_ptr[last - 1];
+      if (end - before > PIECE) --last, end = before;  // a long row, which has its own parts
+    }
+  }
+  const int count = end - begin;
+  const int most = __reduce_max_sync(ALL, count);  // of the warp's pieces
+  // Where this row and the next one end, counted from the piece's first entry.
+  int stop = row + 1 < last ? row_ptr[row + 1] - begin : NEVER;
+  int next = row + 2 < last ? row_ptr[row + 2] - begin : NEVER;
+  Vec sum = Vec();
+  for (int done = 0; done < most; done += LANES) {
+    int col = 0;
+    real value = 0;
+    if (done + lane < count) {
+      col = __ldcs(col_idx + begin + done + lane);
+      value = __ldcs(vals + begin + done + lane);
+    }
+#pragma unroll 1
+    for (int first = 0; first < LANES; first += GROUP) {
+      if (done + first >= most) break;
+      Vec dense[GROUP];
+#pragma unroll
+      for (int i = 0; i < GROUP; ++i) {
+        const size_t from = (size_t)__shfl_sync(ALL, col, first + i, LANES) * length;
+        dense[i] = inside && done + first + i < count ? B[from + at] : Vec();
+      }
+#pragma unroll
+      for (int i = 0; i < GROUP; ++i) {
+        const real factor = __shfl_sync(ALL, value, first + i, LANES);
+        const int k = done + first + i;
+        while (k == stop) {
+          if (inside) put(C + (size_t)row * length + at, sum);
+          sum = Vec();
+          ++row;
+          stop = next;
+          next = row + 2 < last ? row_ptr[row + 2] - begin : NEVER;
+        }
+        axpy(factor, dense[i], sum);
+      }
+    }
+  }
+  for (; row < last; ++row) {
+    if (inside) put(C + (size_t)row * length + at, sum);
+    sum = Vec();
+  }
+}
+
+// Parts of long rows, each by a whole warp: its teams take turns with the entries.
+template <typename Vec>
+__device__ void sum_parts(int warp, int warps, int length, int at, int parts_at_all,
+                          const int* __restrict__ parts, const int* __restrict__ col_idx,
+                          const real* __restrict__ vals, const Vec* __restrict__ B,
+                          Vec* __restrict__ C, Vec* __restrict__ partial) {
+  const int lane = (threadIdx.y * LANES + threadIdx.x) % 32;
+  const int team = lane / LANES;
+  const bool inside = at < length;
+  for (int part = warp; part < parts_at_all; part += warps) {
+    const int row = parts[3 * (size_t)part];
+    const int begin = parts[3 * (size_t)part + 1];
+    const int count = __reduce_max_sync(ALL, parts[3 * (size_t)part + 2]);  // the same in all
+    Vec sum = Vec();
+    for (int done = 0; done < count; done += 32) {
+      int col = 0;
+      real value = 0;
+      if (done + lane < count) {
+        col = __ldcs(col_idx + begin + done + lane);
+        value = __ldcs(vals + begin + done + lane);
+      }
+#pragma unroll 1
+      for (int first = 0; first < LANES; first += GROUP) {
+        if (done + first * WARP_TEAMS >= count) break;
+        Vec dense[GROUP];
+#pragma unroll
+        for (int i = 0; i < GROUP; ++i) {
+          const int k = (first + i) * WARP_TEAMS + team;
+          const size_t from = (size_t)__shfl_sync(ALL, col, k) * length;
+          dense[i] = inside && done + k < count ? B[from + at] : Vec();
+        }
+#pragma unroll
+        for (int i = 0; i < GROUP; ++i) {
+          axpy(__shfl_sync(ALL, value, (first + i) * WARP_TEAMS + team), dense[i], sum);
+        }
+      }
+    }
+#pragma unroll
+    for (int step = 16; step >= LANES; step /= 2) add(from_lane(sum, step), sum);
+    if (team == 0 && inside) {
+      if (row < 0) {
+        partial[(size_t)part * length + at] = sum;
+      } else {
+        put(C + (size_t)row * length + at, sum);
+      }
+    }
+  }
+}
+
+// Dense rows are n / (columns in a Vec) long.
+template <typename Vec>
+__device__ void multiply(int rows, int n, long long nnz, const int* __restrict__ first_row,
+                         const int* __restrict__ counts, const int* __restrict__ parts,
+                         const int* __restrict__ row_ptr, const int* __restrict__ col_idx,
+                         const real* __restrict__ vals, const Vec* __restrict__ B,
+                         Vec* __restrict__ C, Vec* __restrict__ partial) {
+  const int length = n / (int)(sizeof(Vec) / sizeof(real));
+  const int at = blockIdx.y * LANES + threadIdx.x;
+  const int pieces = (int)((nnz + (long long)ROW * rows + PIECE - 1) / PIECE);
+  const int part_blocks = gridDim.x - (pieces + TEAMS - 1) / TEAMS;  // they come first
+  const int block = (int)blockIdx.x - part_blocks;
+  if (block < 0) {
+    const int warp = blockIdx.x * 8 + threadIdx.y / WARP_TEAMS;
+    sum_parts(warp, part_blocks * 8, length, at, counts[0], parts, col_idx, vals, B, C, partial);
+  } else {
+    const int piece = block * TEAMS + threadIdx.y;
+    sum_piece(piece, pieces, length, at, first_row, row_ptr, col_idx, vals, B, C);
+  }
+}
+
+// Rows of several parts: the block's teams take turns with them.
+template <typename Vec>
+__device__ void join(int n, const int* __restrict__ counts, const int* __restrict__ cuts,
+                     const Vec* __restrict__ partial, Vec* __restrict__ C, Vec (*sums)[LANES]) {
+  const int length = n / (int)(sizeof(Vec) / sizeof(real));
+  const int at = blockIdx.y * LANES + threadIdx.x;
+  const int cuts_at_all = counts[1];
+  for (int c = blockIdx.x; c < cuts_at_all; c += gridDim.x) {
+    const int* cut = cuts + 3 * (size_t)c;
+    Vec sum = Vec();
+#pragma unroll 4
+    for (int i = threadIdx.y; i < cut[2]; i += TEAMS) {
+      if (at < length) add(partial[(size_t)(cut[1] + i) * length + at], sum);
+    }
+    sums[threadIdx.y][threadIdx.x] = sum;
+    for (int half = TEAMS / 2; half; half /= 2) {
+      __syncthreads();
+      if (threadIdx.y < half) {
+        add(sums[threadIdx.y + half][threadIdx.x], sum);
+        sums[threadIdx.y][threadIdx.x] = sum;
+      }
+    }
+    if (threadIdx.y == 0 && at < length) C[(size_t)cut[0] * length + at] = sum;
+    __syncthreads();
+  }
+}
+
+extern "C" __global__ void BOUNDS pieces_vec4(
+    int rows, int n, long long nnz, const int* __restrict__ first_row,
+    const int* __restrict__ counts, const int* __restrict__ parts, const int* __restrict__ row_ptr,
+    const int* __restrict__ col_idx, const real* __restrict__ vals, const real* __restrict__ B,
+    real* __restrict__ C, real* __restrict__ partial) {
+  multiply(rows, n, nnz, first_row, counts, parts, row_ptr, col_idx, vals, (const real4*)B,
+           (real4*)C, (real4*)partial);
+}
+
+extern "C" __global__ void BOUNDS pieces_any(
+    int rows, int n, long long nnz, const int* __restrict__ first_row,
+    const int* __restrict__ counts, const int* __restrict__ parts, const int* __restrict__ row_ptr,
+    const int* __restrict__ col_idx, const real* __restrict__ vals, const real* __restrict__ B,
+    real* __restrict__ C, real* __restrict__ partial) {
+  multiply(rows, n, nnz, first_row, counts, parts, row_ptr, col_idx, vals, B, C, partial);
+}
+
+extern "C" __global__ void join_vec4(int n, const int* __restrict__ counts,
+                                     const int* __restrict__ cuts, const real* __restrict__ partial,
+                                     real* __restrict__ C) {
+  __shared__ real4 sums[TEAMS][LANES];
+  join(n, counts, cuts, (const real4*)partial, (real4*)C, sums);
+}
+
+extern "C" __global__ void join_any(int n, const int* __restrict__ counts,
+                                    const int* __restrict__ cuts, const real* __restrict__ partial,
+                                    real* __restrict__ C) {
+  __shared__ real sums[TEAMS][LANES];
+  join(n, counts, cuts, partial, C, sums);
+}
