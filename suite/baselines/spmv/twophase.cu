@@ -16,33 +16,28 @@
 //! derived range_pieces int nnz//RANGE+1
 //! derived piece_first int nnz+1
 //! derived row_piece int rows+1
-//! derived in_tile int ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
-//! derived lines_in_tile int ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
-//! derived in_segment int ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
-//! derived tile_chunk int ceildiv(cols*itemsize*PER_SM,TILE_BYTES)+1
-//! derived tile_line int ceildiv(cols*itemsize*PER_SM,TILE_BYTES)+1
-//! derived segment_chunk int (nnz*itemsize//SEGMENT_BYTES+1)+1
+//! derived bucket_at int 2*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
+//! derived tile_at int 2*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)+2 zero
+//! derived segment_chunks int (nnz*itemsize//SEGMENT_BYTES+1)
 //! derived segment_row int (nnz*itemsize//SEGMENT_BYTES+1)+1
-//! derived crossing int (nnz*itemsize//SEGMENT_BYTES+1)
+//! derived continued int (nnz*itemsize//SEGMENT_BYTES+1)+1
 //! derived share_chunk int sms*PER_SM+1
 //! derived begins unsigned (nnz*itemsize//SEGMENT_BYTES+1)*SEGMENT_BYTES//itemsize//32 zero
 //! derived chunk_info unsigned 2*(nnz//CHUNK+ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1))
 //! derived tile_vals real nnz+CHUNK*PIECE*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
 //! derived tile_cols ushort nnz+CHUNK*PIECE*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
-//! derived spots ushort nnz+CHUNK*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
-//! workspace products real nnz+CHUNK*ceildiv(cols*itemsize*PER_SM,TILE_BYTES)*(nnz*itemsize//SEGMENT_BYTES+1)
+//! derived spots ushort (nnz*itemsize//SEGMENT_BYTES+1)*(SEGMENT_BYTES//itemsize+CHUNK*ceildiv(cols*itemsize*PER_SM,TILE_BYTES))
+//! workspace products real (nnz*itemsize//SEGMENT_BYTES+1)*(SEGMENT_BYTES//itemsize+CHUNK*ceildiv(cols*itemsize*PER_SM,TILE_BYTES))
 //! prepare mark_rows grid=ceildiv(rows,256) block=256
 //! prepare mark_pieces grid=ceildiv(nnz//RANGE+1,8) block=256
 //! prepare place_ranges grid=1 block=1024
 //! prepare list_pieces grid=ceildiv(nnz//RANGE+1,8) block=256
 //! prepare point_rows grid=ceildiv(rows+1,256) block=256
 //! prepare count grid=(nnz*itemsize//SEGMENT_BYTES+1) block=1024
-//! prepare place_in_tile grid=ceildiv(cols*itemsize*PER_SM,TILE_BYTES) block=1024
-//! prepare place grid=1 block=1024
+//! prepare place_tiles grid=1 block=MAX_TILES
 //! prepare scatter grid=(nnz*itemsize//SEGMENT_BYTES+1) block=1024
 //! prepare cut_shares grid=ceildiv(sms*PER_SM+1,64) block=64
 //! prepare cut_rows grid=ceildiv((nnz*itemsize//SEGMENT_BYTES+1)+1,64) block=64
-//! prepare find_crossing grid=ceildiv((nnz*itemsize//SEGMENT_BYTES+1),64) block=64
 //! launch multiply grid=sms*PER_SM block=1024//PER_SM shared=TILE_BYTES//PER_SM
 //! launch sum_rows grid=(nnz*itemsize//SEGMENT_BYTES+1) block=SEGMENT_BYTES//128 shared=SEGMENT_BYTES+SEGMENT_BYTES//128*itemsize+16
 
@@ -62,12 +57,13 @@
 #define SPAN (SEGMENT / SUMMERS)                          // neighbours that one of them sums
 #define DUMP (SUMMERS * (SPAN + 1))                       // spot of products that fill up a chunk
 #define BATCH (sizeof(real) == 4 ? 2 : 1)                 // vectors of four on their way
+#define LINES (sizeof(real) == 4 ? 3 : 1)                 // further lines on their way
 #define EVERY 0xffffffffu
 
 // Shares of work are cut by bytes: those of a line, of a chunk, and of what is loaded in the time
 // that it takes to load a tile.
 #define LINE_COST 192
-#define CHUNK_COST 136
+#define CHUNK_COST (136 + LINE_COST)
 #define TILE_COST (TILE_BYTES / PER_SM)
 
 // A chunk is 32 pieces of one bucket. Its lines hold an entry of each: first lines of all chunks
@@ -80,12 +76,12 @@ __device__ int max_segments(int nnz) { return nnz / SEGMENT + 1; }
 // Where entry k of a segment lies in shared memory: spans begin in different banks.
 __device__ int spot_of(int k) { return k + k / SPAN; }
 
-// The last i with from[i] <= key, where from[0] <= key and from[count] > key.
-__device__ int find_last(const int* from, int count, int key) {
-  int low = 0, high = count;
+// The last tile whose first chunk is no later than this one.
+__device__ int tile_of(int chunk, const int2* tile_at, int tiles) {
+  int low = 0, high = tiles;
   while (high - low > 1) {
     const int middle = low + (high - low) / 2;
-    if (from[middle] <= key) {
+    if (tile_at[middle].x <= chunk) {
       low = middle;
     } else {
       high = middle;
@@ -160,22 +156,18 @@ extern "C" __global__ void mark_pieces(int nnz, const int* __restrict__ col_idx,
   if (lane == 0) range_pieces[range] = pieces;
 }
 
-// Counts become the sums of those before; returns the sum of all.
-__device__ int scan_counts(int* counts, int number, int* warp_sums) {
-  int base = 0;
-  for (int first = 0; first < number; first += blockDim.x) {
-    const int i = first + threadIdx.x;
-    const int2 scanned = block_scan(i < number ? counts[i] : 0, warp_sums);
-    if (i < number) counts[i] = base + scanned.x;
-    base += scanned.y;
-  }
-  return base;
-}
-
+// How many pieces ranges have becomes how many there are before them.
 extern "C" __global__ void place_ranges(int nnz, int* __restrict__ range_pieces,
                                         int* __restrict__ piece_first) {
   __shared__ int warp_sums[32];
-  const int pieces = scan_counts(range_pieces, nnz / RANGE + 1, warp_sums);
+  int pieces = 0;
+  for (int first = 0; first <= nnz / RANGE; first += blockDim.x) {
+    const int range = first + threadIdx.x;
+    const int here = range <= nnz / RANGE ? range_pieces[range] : 0;
+    const int2 scanned = block_scan(here, warp_sums);
+    if (range <= nnz / RANGE) range_pieces[range] = pieces + scanned.x;
+    pieces += scanned.y;
+  }
   if (threadIdx.x == 0) piece_first[pieces] = nnz;
 }
 
@@ -232,61 +224,36 @@ __device__ void count_keys(int number, int pieces, const int* col_idx, const int
   __syncthreads();
 }
 
-// Of each bucket: its chunks and further lines, for place_in_tile; its first chunk in the segment.
+// Finds room for each bucket among those of its tile, in any order: bucket_at is its first chunk
+// and further line there, tile_at how many the tile has.
 extern "C" __global__ void count(int rows, int cols, const int* __restrict__ col_idx,
                                  const int* __restrict__ row_piece,
-                                 const int* __restrict__ piece_first, int* __restrict__ in_tile,
-                                 int* __restrict__ lines_in_tile, int* __restrict__ in_segment,
-                                 int* __restrict__ segment_chunk) {
-  __shared__ int keys[MAX_TILES * PIECE], warp_sums[32];
-  const int tiles = tiles_of(cols), t = threadIdx.x;
+                                 const int* __restrict__ piece_first, int* __restrict__ tile_at,
+                                 int* __restrict__ bucket_at) {
+  __shared__ int keys[MAX_TILES * PIECE];
+  const int tiles = tiles_of(cols);
   count_keys(tiles * PIECE, row_piece[rows], col_idx, piece_first, keys);
-  int pieces = 0, lines = 0;
-  for (int i = 0; i < PIECE && t < tiles; ++i) {
-    const int before = chunks_for(pieces);
-    pieces += keys[t * PIECE + i];
-    lines += (chunks_for(pieces) - before) * (PIECE - 1 - i);
-  }
-  const int chunks = chunks_for(pieces);
-  const int2 scanned = block_scan(chunks, warp_sums);
-  if (t < tiles) {
-    in_tile[(size_t)t * gridDim.x + blockIdx.x] = chunks;
-    lines_in_tile[(size_t)t * gridDim.x + blockIdx.x] = lines;
-    in_segment[(size_t)blockIdx.x * tiles + t] = scanned.x;
-  }
-  if (t == 0) segment_chunk[blockIdx.x] = scanned.y;
-}
-
-// Where buckets begin in their tile, a thread block for each tile.
-extern "C" __global__ void place_in_tile(int nnz, int* __restrict__ in_tile,
-                                         int* __restrict__ lines_in_tile,
-                                         int* __restrict__ tile_chunk,
-                                         int* __restrict__ tile_line) {
-  __shared__ int warp_sums[32];
-  const int segments = max_segments(nnz);
-  const size_t first = (size_t)blockIdx.x * segments;
-  const int chunks = scan_counts(in_tile + first, segments, warp_sums);
-  const int lines = scan_counts(lines_in_tile + first, segments, warp_sums);
-  if (threadIdx.x == 0) {
-    tile_chunk[blockIdx.x] = chunks;
-    tile_line[blockIdx.x] = lines;
+  for (int t = threadIdx.x; t < tiles; t += blockDim.x) {
+    int pieces = 0, further = 0;
+    for (int i = 0; i < PIECE; ++i) {
+      const int chunks = chunks_for(pieces);
+      pieces += keys[t * PIECE + i];
+      further += (chunks_for(pieces) - chunks) * (PIECE - 1 - i);
+    }
+    const unsigned long long both = (unsigned long long)further << 32 | chunks_for(pieces);
+    ((unsigned long long*)bucket_at)[(size_t)blockIdx.x * tiles + t] =
+        pieces > 0 ? atomicAdd((unsigned long long*)tile_at + t, both) : 0;
   }
 }
 
-// Where tiles and segments begin. tile_line is of further lines, which come after all first ones.
-extern "C" __global__ void place(int cols, int nnz, int* __restrict__ tile_chunk,
-                                 int* __restrict__ tile_line, int* __restrict__ segment_chunk) {
+// How many chunks and further lines tiles have becomes where they begin.
+extern "C" __global__ void place_tiles(int cols, int* __restrict__ tile_at) {
   __shared__ int warp_sums[32];
-  const int tiles = tiles_of(cols), segments = max_segments(nnz), t = threadIdx.x;
-  const int chunks = scan_counts(tile_chunk, tiles, warp_sums);
-  const int lines = scan_counts(tile_line, tiles, warp_sums);
-  scan_counts(segment_chunk, segments, warp_sums);
-  if (t < tiles) tile_line[t] += chunks;
-  if (t == 0) {
-    tile_chunk[tiles] = chunks;
-    tile_line[tiles] = chunks + lines;
-    segment_chunk[segments] = chunks;
-  }
+  const int tiles = tiles_of(cols), t = threadIdx.x;
+  const int2 here = t < tiles ? ((int2*)tile_at)[t] : make_int2(0, 0);
+  const int2 chunks = block_scan(here.x, warp_sums), lines = block_scan(here.y, warp_sums);
+  if (t < tiles) ((int2*)tile_at)[t] = make_int2(chunks.x, chunks.y + lines.x);
+  if (t == 0) ((int2*)tile_at)[tiles] = make_int2(chunks.y, chunks.y + lines.y);
 }
 
 // What scatter knows of a bucket: first chunk, its place in the segment, first further line.
@@ -303,34 +270,38 @@ __device__ int2 further_lines(int chunk, int key, const int* before, const int* 
   return make_int2(further, lines[key] + (chunk - chunks_for(before[key])) * further);
 }
 
-extern "C" __global__ void scatter(
-    int rows, int cols, const int* __restrict__ col_idx, const real* __restrict__ vals,
-    const int* __restrict__ row_piece, const int* __restrict__ piece_first,
-    const int* __restrict__ in_tile, const int* __restrict__ lines_in_tile,
-    const int* __restrict__ in_segment, const int* __restrict__ tile_chunk,
-    const int* __restrict__ tile_line, const int* __restrict__ segment_chunk,
-    unsigned* __restrict__ chunk_info, real* __restrict__ tile_vals,
-    unsigned short* __restrict__ tile_cols, unsigned short* __restrict__ spots) {
+extern "C" __global__ void scatter(int rows, int cols, const int* __restrict__ col_idx,
+                                   const real* __restrict__ vals, const int* __restrict__ row_piece,
+                                   const int* __restrict__ piece_first,
+                                   const int* __restrict__ tile_at,
+                                   const int* __restrict__ bucket_at,
+                                   int* __restrict__ segment_chunks,
+                                   unsigned* __restrict__ chunk_info, real* __restrict__ tile_vals,
+                                   unsigned short* __restrict__ tile_cols,
+                                   unsigned short* __restrict__ spots) {
   __shared__ Bucket buckets[MAX_TILES];
   __shared__ int keys[MAX_TILES * PIECE], before[MAX_TILES * PIECE], lines[MAX_TILES * PIECE];
-  const int tiles = tiles_of(cols), lane = threadIdx.x % 32;
+  __shared__ int warp_sums[32];
+  const int tiles = tiles_of(cols), lane = threadIdx.x % 32, t = threadIdx.x;
   const long long first = (long long)blockIdx.x * SEGMENT;
   const long long end = min((long long)row_piece[rows], first + SEGMENT);
   count_keys(tiles * PIECE, row_piece[rows], col_idx, piece_first, keys);
-  for (int t = threadIdx.x; t < tiles; t += blockDim.x) {
-    buckets[t].chunk = tile_chunk[t] + in_tile[(size_t)t * gridDim.x + blockIdx.x];
-    buckets[t].to = segment_chunk[blockIdx.x] + in_segment[(size_t)blockIdx.x * tiles + t];
-    buckets[t].line = tile_line[t] + lines_in_tile[(size_t)t * gridDim.x + blockIdx.x];
-    int pieces = 0, further = 0;
-    for (int key = t * PIECE; key < (t + 1) * PIECE; ++key) {
-      const int chunks = chunks_for(pieces);
-      before[key] = pieces;
-      lines[key] = further;
-      pieces += keys[key];
-      further += (chunks_for(pieces) - chunks) * (PIECE - 1 - key % PIECE);
-      keys[key] = before[key];  // now the next place
-    }
+  int pieces = 0, further = 0;
+  for (int key = t * PIECE; t < tiles && key < (t + 1) * PIECE; ++key) {
+    const int chunks = chunks_for(pieces), here = keys[key];
+    before[key] = keys[key] = pieces;  // now the next place of the key
+    lines[key] = further;
+    pieces += here;
+    further += (chunks_for(pieces) - chunks) * (PIECE - 1 - key % PIECE);
   }
+  const int2 to = block_scan(chunks_for(pieces), warp_sums);
+  if (t < tiles) {
+    const int2 tile = ((const int2*)tile_at)[t];
+    const int2 at = ((const int2*)bucket_at)[(size_t)blockIdx.x * tiles + t];
+    const int segment_to = blockIdx.x * (SEGMENT / CHUNK + tiles);
+    buckets[t] = {tile.x + at.x, segment_to + to.x, tile.y + at.y};
+  }
+  if (t == 0) segment_chunks[blockIdx.x] = to.y;
   __syncthreads();
   for (long long piece = first + threadIdx.x; piece - lane < end; piece += blockDim.x) {
     const int key = piece < end ? key_of((int)piece, col_idx, piece_first) : -1;
@@ -369,50 +340,38 @@ extern "C" __global__ void scatter(
   }
 }
 
+// Bytes before a chunk, where a tile counts at its beginning.
+__device__ long long cost(int tiles, int chunk, int further) {
+  return (long long)tiles * TILE_COST + (long long)chunk * CHUNK_COST +
+         (long long)further * LINE_COST;
+}
+
 // Shares of the thread blocks of `multiply`, equal by bytes.
-extern "C" __global__ void cut_shares(int cols, int sms, const int* __restrict__ tile_chunk,
-                                      const int* __restrict__ tile_line,
+extern "C" __global__ void cut_shares(int cols, int sms, const int* __restrict__ tile_at,
                                       const unsigned* __restrict__ chunk_info,
                                       int* __restrict__ share_chunk) {
   const int share = blockIdx.x * blockDim.x + threadIdx.x, shares = sms * PER_SM;
   if (share > shares) return;
   const int tiles = tiles_of(cols);
-  if (share == shares || tiles == 0) {
-    share_chunk[share] = tile_chunk[tiles];
-    return;
-  }
-  const long long first_line = tile_line[0];
-  const long long all = (tile_line[tiles] - first_line) * LINE_COST +
-                        (long long)tile_chunk[tiles] * CHUNK_COST + (long long)tiles * TILE_COST;
-  const long long wanted = all * share / shares;
-  int tile = 0, end = tiles;  // the last tile that begins at or before what is wanted
-  while (end - tile > 1) {
-    const int t = (tile + end) / 2;
-    if ((tile_line[t] - first_line) * LINE_COST + (long long)tile_chunk[t] * CHUNK_COST +
-            (long long)t * TILE_COST <=
-        wanted) {
-      tile = t;
+  const int2 all = ((const int2*)tile_at)[tiles];
+  const long long wanted = cost(tiles, all.x, all.y - all.x) * share / shares;
+  int low = 0, high = all.x;
+  while (low < high) {  // the first chunk with at least that much before it
+    const int chunk = low + (high - low) / 2;
+    const int tile = tile_of(chunk, (const int2*)tile_at, tiles);
+    const int further = (int)chunk_info[2 * (size_t)chunk + 1] - all.x;
+    if (cost(tile + 1, chunk, further) < wanted) {
+      low = chunk + 1;
     } else {
-      end = t;
-    }
-  }
-  int low = tile_chunk[tile], high = tile_chunk[tile + 1];
-  while (low < high) {  // the first chunk that begins at or after it
-    const int c = low + (high - low) / 2;
-    if ((chunk_info[2 * (size_t)c + 1] - first_line) * LINE_COST + (long long)c * CHUNK_COST +
-            (long long)(tile + 1) * TILE_COST <
-        wanted) {
-      low = c + 1;
-    } else {
-      high = c;
+      high = chunk;
     }
   }
   share_chunk[share] = low;
 }
 
-// The first row that begins in or after each segment.
+// The first row that begins in or after each segment, and the row that goes on into it, or -1.
 extern "C" __global__ void cut_rows(int rows, int nnz, const int* __restrict__ row_piece,
-                                    int* __restrict__ segment_row) {
+                                    int* __restrict__ segment_row, int* __restrict__ continued) {
   const int segment = blockIdx.x * blockDim.x + threadIdx.x;
   if (segment > max_segments(nnz)) return;
   const long long key = (long long)segment * SEGMENT;
@@ -426,17 +385,7 @@ extern "C" __global__ void cut_rows(int rows, int nnz, const int* __restrict__ r
     }
   }
   segment_row[segment] = low;
-}
-
-// The row that goes on from each segment into the next, or -1.
-extern "C" __global__ void find_crossing(int nnz, const int* __restrict__ row_piece,
-                                         const int* __restrict__ segment_row,
-                                         int* __restrict__ crossing) {
-  const int segment = blockIdx.x * blockDim.x + threadIdx.x;
-  if (segment >= max_segments(nnz)) return;
-  const int row = segment_row[segment + 1] - 1;
-  const long long end = ((long long)segment + 1) * SEGMENT;
-  crossing[segment] = row >= 0 && row_piece[row + 1] > end ? row : -1;
+  continued[segment] = low > 0 && row_piece[low] > key ? low - 1 : -1;
 }
 
 __device__ void load_four(const float* from, float (&to)[4]) {
@@ -485,24 +434,48 @@ __device__ void load_pieces(int four, int end, const real* __restrict__ tile_val
   }
 }
 
+// Adds the products of further lines, LINES of them on their way at once.
+__device__ void add_lines(int more, const real* __restrict__ vals,
+                          const unsigned short* __restrict__ cols, const real* tile,
+                          real (&product)[4]) {
+  for (int line = 0; line < more; line += LINES) {
+    real value[LINES][4];
+    uint2 col[LINES];
+#pragma unroll
+    for (int i = 0; i < LINES; ++i) {
+      if (line + i < more) {
+        col[i] = load_four(cols + (line + i) * CHUNK);
+        load_four(vals + (line + i) * CHUNK, value[i]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < LINES; ++i) {
+      if (line + i < more) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) product[j] += value[i][j] * tile[nth_of(col[i], j)];
+      }
+    }
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, PER_SM)
-    multiply(int cols, int nnz, const int* __restrict__ tile_chunk,
+    multiply(int cols, int nnz, const int* __restrict__ tile_at,
              const int* __restrict__ share_chunk, const unsigned* __restrict__ chunk_info,
              const real* __restrict__ tile_vals, const unsigned short* __restrict__ tile_cols,
-             const int* __restrict__ crossing, const real* __restrict__ x,
+             const int* __restrict__ continued, const real* __restrict__ x,
              real* __restrict__ products, real* __restrict__ y) {
   extern __shared__ uint4 memory[];
   const real* tile = (const real*)memory;
   const int tiles = tiles_of(cols), segments = max_segments(nnz);
   // Several segments will add to these.
   for (int i = blockIdx.x * THREADS + threadIdx.x; i < segments; i += gridDim.x * THREADS) {
-    if (crossing[i] >= 0) y[crossing[i]] = 0;
+    if (continued[i] >= 0) y[continued[i]] = 0;
   }
   int first = share_chunk[blockIdx.x];
   const int last = share_chunk[blockIdx.x + 1];
   while (first < last) {
-    const int at = find_last(tile_chunk, tiles, first);
-    const int tile_end = min(last, tile_chunk[at + 1]);
+    const int at = tile_of(first, (const int2*)tile_at, tiles);
+    const int tile_end = min(last, tile_at[2 * at + 2]);
     const int end = tile_end * (CHUNK / 4);
     int four = first * (CHUNK / 4) + threadIdx.x;
     Pieces next;
@@ -510,7 +483,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM)
     const uint4* from = (const uint4*)(x + (size_t)at * TILE);
     const int vectors = (int)(((size_t)min(TILE, cols - at * TILE) * sizeof(real) + 15) / 16);
     __syncthreads();
-#pragma unroll 4
+#pragma unroll 6
     for (int i = threadIdx.x; i < vectors; i += THREADS) memory[i] = from[i];
     __syncthreads();
     for (; four < end; four += BATCH * THREADS) {
@@ -524,16 +497,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
           product[j] = pieces.value[i][j] * tile[nth_of(pieces.cols[i], j)];
-        size_t entry = (size_t)pieces.info[i].y * CHUNK + here % (CHUNK / 4) * 4;
-#pragma unroll 2
-        for (int more = PIECE > 1 ? pieces.info[i].x >> LINES_SHIFT : 0; more > 0; --more) {
-          real value[4];
-          load_four(tile_vals + entry, value);
-          const uint2 line_cols = load_four(tile_cols + entry);
-#pragma unroll
-          for (int j = 0; j < 4; ++j) product[j] += value[j] * tile[nth_of(line_cols, j)];
-          entry += CHUNK;
-        }
+        const int more = PIECE > 1 ? pieces.info[i].x >> LINES_SHIFT : 0;
+        const size_t entry = (size_t)pieces.info[i].y * CHUNK + here % (CHUNK / 4) * 4;
+        add_lines(more, tile_vals + entry, tile_cols + entry, tile, product);
         const size_t chunk = pieces.info[i].x & ((1u << LINES_SHIFT) - 1);
         store_four(products + chunk * CHUNK + here % (CHUNK / 4) * 4, product);
       }
@@ -568,10 +534,11 @@ __device__ void stage_products(int first, int end, const real* __restrict__ prod
 }
 
 extern "C" __global__ void __launch_bounds__(SUMMERS, 196608 / SEGMENT_BYTES)
-    sum_rows(int rows, const int* __restrict__ row_piece, const int* __restrict__ segment_chunk,
-             const int* __restrict__ segment_row, const int* __restrict__ crossing,
-             const unsigned* __restrict__ begins, const real* __restrict__ products,
-             const unsigned short* __restrict__ spots, real* __restrict__ y) {
+    sum_rows(int rows, const int* __restrict__ row_piece, int cols,
+             const int* __restrict__ segment_chunks, const int* __restrict__ segment_row,
+             const int* __restrict__ continued, const unsigned* __restrict__ begins,
+             const real* __restrict__ products, const unsigned short* __restrict__ spots,
+             real* __restrict__ y) {
   extern __shared__ uint4 memory[];
   __shared__ real warp_lead[SUMMERS / 32];
   __shared__ unsigned warp_begins[SUMMERS / 32];
@@ -583,8 +550,8 @@ extern "C" __global__ void __launch_bounds__(SUMMERS, 196608 / SEGMENT_BYTES)
   if (first >= pieces && first_row == end_row) return;
   const int word = (int)(((long long)first + threadIdx.x * SPAN) / 32);
   const unsigned heads = begins[word] >> threadIdx.x * SPAN % 32 & all >> (32 - SPAN);
-  stage_products(segment_chunk[segment] * (CHUNK / 4), segment_chunk[segment + 1] * (CHUNK / 4),
-                 products, spots, stage);
+  const int four = segment * (SEGMENT / CHUNK + tiles_of(cols)) * (CHUNK / 4);
+  stage_products(four, four + segment_chunks[segment] * (CHUNK / 4), products, spots, stage);
   for (int k = max(0, pieces - first) + threadIdx.x; k < SEGMENT; k += SUMMERS)
     stage[spot_of(k)] = 0;
   __syncthreads();
@@ -623,14 +590,14 @@ extern "C" __global__ void __launch_bounds__(SUMMERS, 196608 / SEGMENT_BYTES)
     }
   }
   if (heads != 0) span[31 - __clz(heads)] += more;
-  if (threadIdx.x == 0 && segment > 0 && crossing[segment - 1] >= 0) {
+  if (threadIdx.x == 0 && continued[segment] >= 0) {
     real sum = lead;
     for (int w = 1; w < SUMMERS / 32 && warp_begins[w - 1] == 0; ++w) sum += warp_lead[w];
-    atomicAdd(&y[crossing[segment - 1]], sum);
+    atomicAdd(&y[continued[segment]], sum);
   }
   __syncthreads();
 
-  const int crosses = crossing[segment];
+  const int crosses = continued[segment + 1];
   for (int row = first_row + threadIdx.x; row < end_row; row += SUMMERS) {
     const int k = row_piece[row];
     const real sum = k < row_piece[row + 1] ? stage[spot_of(k - first)] : (real)0;
