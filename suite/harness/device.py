@@ -66,6 +66,7 @@ class Compiled:
         log: Compiler output.
         kernels: Resources by kernel.
         milliseconds: Time of compilation; 0 when it came from the cache.
+        variables: Names of its variables in global memory, which would outlive a run.
     """
 
     cubin: bytes
@@ -73,6 +74,7 @@ class Compiled:
     log: str
     kernels: Mapping[str, Resources]
     milliseconds: float
+    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

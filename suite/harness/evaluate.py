@@ -74,6 +74,12 @@ class Settings:
 EMULATOR_SLACK_S = 30.0  # its compiler has 20
 
 
+_KEEPS = (
+    "{}: a variable in global memory would carry something from one run to the next;"
+    " use //! workspace, and __constant__ for tables"
+)
+
+
 class _CompilerGaveUp(Exception):
     """The compiler hung or died on a program."""
 
@@ -250,7 +256,10 @@ class Evaluator:
             return replace(_failed(known, Status.COMPILE_ERROR, error), log=error.log)
         except _CompilerGaveUp as error:
             return _failed(known, Status.COMPILE_ERROR, error)
-        verdict = self._judge(key, declaration, plan, compiled)
+        if compiled.variables:
+            verdict = Verdict(Status.LOAD_ERROR, _KEEPS.format(", ".join(compiled.variables)))
+        else:
+            verdict = self._judge(key, declaration, plan, compiled)
         known = replace(known, log=compiled.log, compile_ms=compiled.milliseconds)
         return _evaluation(known, verdict, _hungriest(compiled, plan))
 

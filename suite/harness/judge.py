@@ -95,23 +95,28 @@ class _Checks:
     def fresh(self, number: int) -> None:
         """Prepares and runs once on the input set, into a poisoned output, and compares."""
         self._stage.use(number)
-        self._poison(*self._stage.derived)
+        self._poison(*self._stage.derived, *self._stage.scratch)
         self._executable.prepare()
         self._stage.note()
         self._poison(self._stage.output, *self._stage.scratch)
         self._executable.refresh()
         self._executable.run()
         self._finish()
-        changed = self._stage.changed()
-        if changed:
-            raise _Refused(f"the program overwrote its input {', '.join(changed)}", spoiled=True)
+        self._watch()
         self._compare(f"on input set {number + 1}")
 
     def timed(self) -> None:
         """Compares what the last timed run wrote, for the dense input that it was given."""
         self._finish()
         self._stage.settle()
+        self._watch()
         self._compare("after the timed runs")
+
+    def _watch(self) -> None:
+        """Inputs and derived arrays must be what they were."""
+        changed = self._stage.changed()
+        if changed:
+            raise _Refused(f"the program overwrote its input {', '.join(changed)}", spoiled=True)
 
     def _poison(self, *buffers: Buffer) -> None:
         for buffer in buffers:
