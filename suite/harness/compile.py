@@ -20,7 +20,7 @@ from typing import Any
 from suite.evaluation import Resources
 from suite.harness.device import Compiled
 from suite.harness.files import write_atomically
-from suite.harness.ptx import variables_in_use
+from suite.harness.ptx import lasting
 from suite.problem import DType
 
 _OPTIONS = {
@@ -104,7 +104,7 @@ def compile_source(source: str, target: Target) -> Compiled:
     try:
         program = core.Program(source, "c++", options)
         code = program.compile(kind, logs=log).code
-        variables = tuple(variables_in_use(_ptx(program.handle)))
+        outlives = tuple(lasting(_ptx(program.handle)))
     except Exception as error:
         head, _, tail = str(error).partition("compilation log:")
         said = _clean(tail + log.getvalue())
@@ -116,7 +116,7 @@ def compile_source(source: str, target: Target) -> Compiled:
     said = _clean(log.getvalue())
     elapsed = (time.perf_counter() - started) * 1e3
     found = resources(said)
-    return Compiled(bytes(code), source, _without_ptxas(said), found, elapsed, variables)
+    return Compiled(bytes(code), source, _without_ptxas(said), found, elapsed, outlives)
 
 
 def _ptx(program: Any) -> str:
@@ -218,7 +218,7 @@ class Cache:
             self._write(path, {"error": str(error), "log": error.log}, b"")
             raise
         kernels = {name: asdict(found) for name, found in compiled.kernels.items()}
-        facts = {"kernels": kernels, "variables": compiled.variables}
+        facts = {"kernels": kernels, "lasting": compiled.lasting}
         self._write(path, {"log": compiled.log, **facts}, compiled.cubin)
         return compiled
 
@@ -239,8 +239,8 @@ class Cache:
         if "error" in facts:
             raise CompileError(facts["error"], facts["log"])
         kernels = {name: Resources(**found) for name, found in facts["kernels"].items()}
-        variables = tuple(facts["variables"])
-        return Compiled(code, source, facts["log"], kernels, 0.0, variables)
+        outlives = tuple(facts["lasting"])
+        return Compiled(code, source, facts["log"], kernels, 0.0, outlives)
 
 
 @cache

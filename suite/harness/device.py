@@ -66,7 +66,8 @@ class Compiled:
         log: Compiler output.
         kernels: Resources by kernel.
         milliseconds: Time of compilation; 0 when it came from the cache.
-        variables: Names of its variables in global memory, which would outlive a run.
+        lasting: Names of what it has that would outlive a run: variables in global memory, calls of
+            the device's heap and console.
     """
 
     cubin: bytes
@@ -74,7 +75,7 @@ class Compiled:
     log: str
     kernels: Mapping[str, Resources]
     milliseconds: float
-    variables: tuple[str, ...] = ()
+    lasting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

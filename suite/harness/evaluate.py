@@ -53,7 +53,7 @@ class Settings:
         compilers: Compiler processes; 0 for one per core.
         compiler_bytes: Address space of a compiler; an ordinary program takes under 1 GB.
         output_bytes: Machine code of one program.
-        spares: Whether a GPU's worker that was lost is replaced by one that has started meanwhile.
+        spares: Workers that start in the background once a GPU's was lost, to replace the next.
         ordinal: Which GPU.
         cache: Folder for compiled programs.
     """
@@ -66,7 +66,7 @@ class Settings:
     compilers: int = 1
     compiler_bytes: int = 2 << 30
     output_bytes: int = OUTPUT_BYTES
-    spares: bool = True
+    spares: int = 2
     ordinal: int = 0
     cache: Path = field(default_factory=lambda: Path(platformdirs.user_cache_dir("sparserl-bench")))
 
@@ -74,8 +74,8 @@ class Settings:
 EMULATOR_SLACK_S = 30.0  # its compiler has 20
 
 
-_KEEPS = (
-    "{}: a variable in global memory would carry something from one run to the next;"
+_LASTS = (
+    "{}: variables in global memory, the device's heap and its console would outlive a run;"
     " use //! workspace, and __constant__ for tables"
 )
 
@@ -130,7 +130,7 @@ class Evaluator:
             Worker("suite.harness.services:compiler", limits, _KEEP_MEMORY)
             for _ in range(compilers)
         ]
-        self._spare: Worker | None = None
+        self._spares: list[Worker] = []
         self._worker, self.facts = self._open(device)
         self._lock = _device_lock(self.facts)
         self.facts = self._with_bandwidth()
@@ -143,8 +143,7 @@ class Evaluator:
 
     def close(self) -> None:
         """Ends every process and removes every temporary file."""
-        spares = [self._spare] if self._spare else []
-        for worker in (self._worker, *spares, *self._compilers):
+        for worker in (self._worker, *self._spares, *self._compilers):
             worker.close()
         self._exchange.close()
 
@@ -172,7 +171,10 @@ class Evaluator:
         return evaluation
 
     def compile_ahead(self, programs: Sequence[KernelProgram], dtype: DType) -> None:
-        """Compiles programs in parallel; evaluating them then finds binary or refusal."""
+        """Compiles programs in parallel; evaluating them then finds binary or refusal.
+
+        May be called from another thread than the rest.
+        """
         with ThreadPoolExecutor(len(self._compilers)) as threads:
             free = list(self._compilers)
             target, limit = Target(self.facts.arch, dtype), self.settings.compile_s
@@ -181,6 +183,10 @@ class Evaluator:
                 worker = free.pop()
                 try:
                     worker.call("compile_ahead", program.text, target, timeout=limit)
+                except WorkerTimeout:  # once is enough: whoever evaluates the program is told
+                    declaration = parse(program.text)  # the compiler could
+                    source = source_of(declaration.code, declaration.constants, dtype)
+                    self._gave_up[source] = f"the compiler did not finish within {limit:g} s"
                 except Exception:  # whoever evaluates the program is told
                     pass
                 finally:
@@ -193,18 +199,18 @@ class Evaluator:
     def _lose_worker(self) -> None:
         """Ends the worker; the next call goes to a fresh one, which holds nothing.
 
-        A GPU's worker takes seconds to start. So after the first loss another one starts in the
-        background, and the second loss finds it waiting.
+        A GPU's worker takes seconds to start. So after the first loss others start in the
+        background, and the next loss finds one waiting.
         """
         self._worker.close()
         self._held.clear()
-        if self.settings.spares and self.facts.kind == "cuda":
-            if self._spare is not None:
-                self._worker, self._spare = self._spare, self._worker
-            else:
-                self._spare = Worker("suite.harness.services:cuda", self._arguments("cuda"))
-            self._worker.start()
-            self._spare.start()
+        if self.facts.kind == "cuda":
+            while len(self._spares) < self.settings.spares:
+                self._spares.append(Worker("suite.harness.services:cuda", self._arguments("cuda")))
+            self._spares.append(self._worker)
+            self._worker = self._spares.pop(0)
+            for worker in (self._worker, *self._spares):
+                worker.start()
 
     def _attempt(self, problem: Problem, answer: Answer) -> Evaluation:
         started = time.perf_counter()
@@ -251,13 +257,13 @@ class Evaluator:
             conversion_ms=prepared.conversion_ms,
         )
         try:
-            compiled = self._compile(declaration, problem.dtype, self._compilers[0])
+            compiled = self._compile(declaration, problem.dtype)
         except CompileError as error:
             return replace(_failed(known, Status.COMPILE_ERROR, error), log=error.log)
         except _CompilerGaveUp as error:
             return _failed(known, Status.COMPILE_ERROR, error)
-        if compiled.variables:
-            verdict = Verdict(Status.LOAD_ERROR, _KEEPS.format(", ".join(compiled.variables)))
+        if compiled.lasting:
+            verdict = Verdict(Status.LOAD_ERROR, _LASTS.format(", ".join(compiled.lasting)))
         else:
             verdict = self._judge(key, declaration, plan, compiled)
         known = replace(known, log=compiled.log, compile_ms=compiled.milliseconds)
@@ -318,12 +324,13 @@ class Evaluator:
         assert isinstance(prepared, Prepared)
         return prepared
 
-    def _compile(self, declaration: Declaration, dtype: DType, worker: Worker) -> Compiled:
+    def _compile(self, declaration: Declaration, dtype: DType) -> Compiled:
         source = source_of(declaration.code, declaration.constants, dtype)
         if source in self._gave_up:
             raise _CompilerGaveUp(self._gave_up[source])
         target = Target(self.facts.arch, dtype)
         limit = self.settings.compile_s
+        worker = next((c for c in self._compilers if not c.busy), self._compilers[0])
         try:
             try:
                 compiled = worker.call("compile", source, target, timeout=limit)

@@ -80,6 +80,11 @@ class Worker:
                 self._finish_start()
             return self._ask((method, args), timeout)
 
+    @property
+    def busy(self) -> bool:
+        """Whether some thread waits for it."""
+        return self._lock.locked()
+
     def start(self) -> None:
         """Starts the process, if there is none, without waiting for it."""
         with self._lock:
