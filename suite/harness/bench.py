@@ -14,7 +14,7 @@ from suite.formats.base import Format
 from suite.harness import verify
 from suite.harness.bind import DENSE
 from suite.harness.device import Buffer, Compiled, Device, DeviceFacts, DeviceFault, Executable
-from suite.harness.judge import OWN, Verdict, faulted, judge
+from suite.harness.judge import OWN, PLAIN, SUSPICIOUS, Verdict, faulted, judge
 from suite.harness.plan import Plan
 from suite.harness.resident import Derived, Posed, Prepared, ProblemRef, ResidentMatrix
 from suite.harness.timing import Precision
@@ -159,7 +159,8 @@ class Bench:
             derived = Derived(self.device, {a.name: own[a.name] for a in plan.derived})
             scratch = [own[workspace.name] for workspace in plan.workspaces]
             stage = posed.stage(converted, plan.bound, scratch, derived)
-            return judge(self.device, stage, executable, precision)
+            repeats = SUSPICIOUS if compiled.meets else PLAIN
+            return judge(self.device, stage, executable, precision, repeats)
         finally:
             if executable is not None:
                 executable.close()

@@ -20,7 +20,7 @@ from typing import Any
 from suite.evaluation import Resources
 from suite.harness.device import Compiled
 from suite.harness.files import write_atomically
-from suite.harness.ptx import lasting
+from suite.harness.ptx import lasting, meets
 from suite.problem import DType
 
 _OPTIONS = {
@@ -104,7 +104,7 @@ def compile_source(source: str, target: Target) -> Compiled:
     try:
         program = core.Program(source, "c++", options)
         code = program.compile(kind, logs=log).code
-        outlives = tuple(lasting(_ptx(program.handle)))
+        between = _ptx(program.handle)
     except Exception as error:
         head, _, tail = str(error).partition("compilation log:")
         said = _clean(tail + log.getvalue())
@@ -116,7 +116,8 @@ def compile_source(source: str, target: Target) -> Compiled:
     said = _clean(log.getvalue())
     elapsed = (time.perf_counter() - started) * 1e3
     found = resources(said)
-    return Compiled(bytes(code), source, _without_ptxas(said), found, elapsed, outlives)
+    outlives, met = tuple(lasting(between)), meets(between)
+    return Compiled(bytes(code), source, _without_ptxas(said), found, elapsed, outlives, met)
 
 
 def _ptx(program: Any) -> str:
@@ -218,7 +219,7 @@ class Cache:
             self._write(path, {"error": str(error), "log": error.log}, b"")
             raise
         kernels = {name: asdict(found) for name, found in compiled.kernels.items()}
-        facts = {"kernels": kernels, "lasting": compiled.lasting}
+        facts = {"kernels": kernels, "lasting": compiled.lasting, "meets": compiled.meets}
         self._write(path, {"log": compiled.log, **facts}, compiled.cubin)
         return compiled
 
@@ -240,7 +241,7 @@ class Cache:
             raise CompileError(facts["error"], facts["log"])
         kernels = {name: Resources(**found) for name, found in facts["kernels"].items()}
         outlives = tuple(facts["lasting"])
-        return Compiled(code, source, facts["log"], kernels, 0.0, outlives)
+        return Compiled(code, source, facts["log"], kernels, 0.0, outlives, facts["meets"])
 
 
 @cache

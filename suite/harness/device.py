@@ -68,6 +68,7 @@ class Compiled:
         milliseconds: Time of compilation; 0 when it came from the cache.
         lasting: Names of what it has that would outlive a run: variables in global memory, calls of
             the device's heap and console.
+        meets: Whether its threads meet in memory: by atomics, shared memory, volatile accesses.
     """
 
     cubin: bytes
@@ -76,6 +77,7 @@ class Compiled:
     kernels: Mapping[str, Resources]
     milliseconds: float
     lasting: tuple[str, ...] = ()
+    meets: bool = False
 
 
 @dataclass(frozen=True)

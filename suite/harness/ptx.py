@@ -8,6 +8,7 @@ the device's heap, and its console is nobody's business.
 from __future__ import annotations
 
 COMPILERS_OWN = "__cudart_"  # tables of the compiler's sines and cosines; no program has such names
+_MEETING = {"atom", "red", "shared", "volatile", "relaxed", "acquire", "fence", "membar"}
 _BREAKS = str.maketrans(dict.fromkeys("[](){}<>,;+=|!", " "))
 
 
@@ -36,6 +37,16 @@ def lasting(text: str) -> list[str]:
             named.update(words)
     mine = {name for name in variables & named if not name.startswith(COMPILERS_OWN)}
     return sorted(mine | functions)
+
+
+def meets(text: str) -> bool:
+    """Whether threads meet in memory, so that an answer may depend on which comes first.
+
+    Args:
+        text: As above.
+    """
+    parts = (set(word.split(".")) for word in text.split() if "." in word)
+    return any(not part.isdisjoint(_MEETING) for part in parts)
 
 
 def _declared(words: list[str]) -> str:

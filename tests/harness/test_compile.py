@@ -199,3 +199,23 @@ def test_machine_code_beyond_the_limit_is_a_refusal_that_is_remembered(tmp_path:
     for _ in range(2):
         with pytest.raises(CompileError, match=r"bytes of machine code; at most 100"):
             cache.compile(source(), Target())
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("y[n] = 2 * y[n + 1];", False),
+        ("for (int d = 16; d; d /= 2) n += __shfl_down_sync(~0u, n, d); y[n] = n;", False),
+        ("atomicAdd(&y[n], 1);", True),
+        ("y[n] = atomicAdd(&y[n], 1);", True),
+        ("__shared__ real s[64]; s[n] = y[n]; __syncthreads(); y[n] = s[n ^ 1];", True),
+        ("y[n] = *(volatile real*)(y + 1);", True),
+        ("y[n] = 1; __threadfence(); y[n + 1] = 2;", True),
+    ],
+)
+def test_programs_whose_threads_meet_in_memory_are_known(
+    tmp_path: Path, body: str, found: bool
+) -> None:
+    cache = Cache(tmp_path)
+    text = source(f'extern "C" __global__ void k(int n, real* y) {{ {body} }}')
+    assert [cache.compile(text, Target()).meets for _ in range(2)] == [found] * 2
