@@ -37,6 +37,7 @@ class Bench:
         library: Judges a routine of the vendor's library on a resident problem, where there is one.
         anchor: Whether to hold the device's check to SciPy when a problem is loaded; not where it
             is SciPy that checks.
+        workspace_bytes: What a program's scratch memory and derived arrays may take.
     """
 
     def __init__(
@@ -45,9 +46,11 @@ class Bench:
         isolate: Callable[[Callable[[], Verdict]], Verdict] = lambda attempt: attempt(),
         library: Library | None = None,
         anchor: bool = True,
+        workspace_bytes: int = MAX_WORKSPACE,
     ) -> None:
         self.device = device
         self._isolate, self._library, self._anchors = isolate, library, anchor
+        self._workspace_bytes = workspace_bytes
         self._matrices: dict[tuple[str, DType], ResidentMatrix] = {}
         self._posed: dict[str, Posed] = {}
 
@@ -137,7 +140,7 @@ class Bench:
         precision: Precision | None,
     ) -> Verdict:
         wanted = sum(array.nbytes for array in (*plan.derived, *plan.workspaces))
-        limit = min(MAX_WORKSPACE, int(self.device.facts.memory_bytes * WORKSPACE_SHARE))
+        limit = min(self._workspace_bytes, int(self.device.facts.memory_bytes * WORKSPACE_SHARE))
         if wanted > limit:
             raise DeviceFault(
                 Status.LOAD_ERROR,
