@@ -101,6 +101,8 @@ class Evaluator:
         self._held = {key for key in self._held if not key.startswith(matrix.digest)}
         self._refs = {k: ref for k, ref in self._refs.items() if ref.digest != matrix.digest}
         self._exchange.drop(matrix.digest)
+        if not self._worker.running:
+            return self._held.clear()
         try:
             self._worker.call("release", matrix.digest, timeout=self.settings.load_s)
         except (WorkerDied, WorkerTimeout, DeviceFault):

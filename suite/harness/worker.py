@@ -81,6 +81,11 @@ class Worker:
             return self._ask((method, args), timeout)
 
     @property
+    def running(self) -> bool:
+        """Whether there is a process, as far as anybody has noticed."""
+        return self._process is not None
+
+    @property
     def busy(self) -> bool:
         """Whether some thread waits for it."""
         return self._lock.locked()
