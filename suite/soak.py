@@ -24,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -112,10 +113,10 @@ def _subject(path: Path) -> Subject:
     return Subject(path.stem, text, expected)
 
 
-def clean(evaluator: Evaluator, problem: Problem) -> list[Subject]:
-    """The hand-tuned programs that answer the problem, each ``ok``."""
+def clean(evaluator: Evaluator, problem: Problem, names: str = "*") -> list[Subject]:
+    """The hand-tuned programs whose name matches and that are ``ok`` on the problem."""
     found = []
-    for author in (a for a in baselines() if a.answers(problem.op)):
+    for author in (a for a in baselines() if a.answers(problem.op) and fnmatch(a.name, names)):
         answer = author.write(problem, 1)[0]
         if evaluator.evaluate(problem, answer).status is Status.OK:
             found.append(Subject(author.name, answer.text, {evaluator.facts.kind: Status.OK}))
@@ -128,10 +129,12 @@ def mixture(
     """``count`` distinct texts, a share of them faulty, all kinds in turn and in random order."""
     bad = round(count * share)
     chosen = [good[i % len(good)] for i in range(count - bad)]
-    chosen += [faulty[i % len(faulty)] for i in range(bad)]
-    random.Random(seed).shuffle(chosen)
+    order = random.Random(seed)
+    kinds = order.sample(faulty, len(faulty))
+    chosen += [kinds[i % len(kinds)] for i in range(bad)]
+    order.shuffle(chosen)
     for i, subject in enumerate(chosen):
-        # A remark makes another program of it; those that must not compile cost that once each.
+        # A remark makes another program of it, which no cache knows.
         yield replace(subject, text=f"{subject.text}\n// {i}\n")
 
 
@@ -203,6 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--clean", type=int, default=0, help="undisturbed ones (default: a fifth)")
     parser.add_argument("--share", type=float, default=0.2, help="of faulty programs")
     parser.add_argument("--faulty", type=Path, default=Path("tests/harness/cheats"))
+    parser.add_argument("--good", default="*", help="names of the baselines that take part")
     parser.add_argument("--compile-s", type=float, default=5.0)
     parser.add_argument("--run-s", type=float, default=1.5)
     parser.add_argument("--compilers", type=int, default=0, help="0 for one per core")
@@ -221,7 +225,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         with Evaluator(options.device, settings) as evaluator:
             problem = Problem(Op.SPMV, long_and_empty_rows())
-            good = clean(evaluator, problem)
+            good = clean(evaluator, problem, options.good)
+            if not good:
+                parser.error(f"--good: no baseline {options.good!r} is right on the problem")
             # Whether a time is impossible shows on larger problems only.
             told = [s for s in faulty if Status.IMPOSSIBLE_TIME not in s.expected.values()]
             few = options.clean or max(1, options.programs // 5)
