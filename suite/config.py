@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from suite.author import Author, Kind
+from suite.harness.sanitize import SanitizerUnavailable
+from suite.harness.sanitize import find as find_sanitizer
 from suite.matrices.base import MatrixError, MatrixSpec
 from suite.metrics import BEST, REFERENCES
 from suite.problem import DType, Op
@@ -46,6 +48,7 @@ class Requested:
         samples: Programs asked of each author for each problem.
         dtype: ``float32`` or ``float64``.
         tracking: ``on`` or ``off``.
+        sanitize: ``on`` where it was asked for.
         folder: Where the journals of campaigns are.
     """
 
@@ -57,6 +60,7 @@ class Requested:
     samples: str | None = None
     dtype: str | None = None
     tracking: str | None = None
+    sanitize: str | None = None
     folder: str | None = None
 
 
@@ -73,6 +77,7 @@ class SuiteConfig:
         samples: Programs asked of each author for each problem.
         dtype: Precision.
         tracking: Whether results go to MLflow.
+        sanitizer: What repeats each verification of a right program; None where nothing does.
         folder: Where the journals of campaigns are.
     """
 
@@ -84,6 +89,7 @@ class SuiteConfig:
     samples: int
     dtype: DType
     tracking: bool
+    sanitizer: Path | None
     folder: Path
 
 
@@ -96,12 +102,14 @@ class Sources:
         authors: Everyone who can be compared on a device.
         from_path: An author from a ``.cu`` file; raises ``ValueError`` or ``OSError``.
         detect: The device that ``auto`` probably stands for.
+        sanitizer: The sanitizer of this host; raises ``SanitizerUnavailable``.
     """
 
     select: Callable[[str], Sequence[MatrixSpec]]
     authors: Callable[[DeviceKind], Sequence[Author]]
     from_path: Callable[[Path], Author]
     detect: Callable[[], DeviceKind]
+    sanitizer: Callable[[], Path] = find_sanitizer
 
 
 def resolve(requested: Requested, sources: Sources) -> SuiteConfig:
@@ -121,6 +129,7 @@ def resolve(requested: Requested, sources: Sources) -> SuiteConfig:
     samples = check(_integer, "--suite-samples", requested.samples or "1", 1, 10_000)
     columns = check(_columns, requested.columns or COLUMNS)
     tracking = check(_choice, "--suite-tracking", requested.tracking or "on", ["on", "off"])
+    sanitizer = check(_sanitizer, requested.sanitize, device, sources)
     matrices = check(_matrices, requested.matrices or "smoke", sources)
     authors = check(_authors, requested.authors or "", device or "emulator", ops, sources)
     if check.found:
@@ -134,6 +143,7 @@ def resolve(requested: Requested, sources: Sources) -> SuiteConfig:
         samples=cast("int", samples),
         dtype=DType(dtype),
         tracking=tracking == "on",
+        sanitizer=sanitizer,
         folder=Path(requested.folder or ".suite").absolute(),
     )
 
@@ -186,6 +196,17 @@ def _integer(option: str, text: str, least: int, most: int) -> int:
 def _device(text: str, sources: Sources) -> DeviceKind:
     _choice("--suite-device", text, ["auto", "cuda", "emulator"])
     return sources.detect() if text == "auto" else cast("DeviceKind", text)
+
+
+def _sanitizer(asked: str | None, device: DeviceKind | None, sources: Sources) -> Path | None:
+    if not asked:
+        return None
+    if device == "emulator":
+        raise ConfigError("--suite-sanitize: its tools need an NVIDIA GPU; leave it out")
+    try:
+        return sources.sanitizer()
+    except SanitizerUnavailable as error:
+        raise ConfigError(f"--suite-sanitize: {error}") from error
 
 
 def _ops(text: str) -> tuple[Op, ...]:

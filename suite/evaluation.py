@@ -137,7 +137,7 @@ class Evaluation:
         conversion_ms: Host milliseconds that converting the matrix to the format took.
         compile_ms: Milliseconds of compilation, 0 when the binary came from the cache.
         wall_ms: Milliseconds from asking to verdict, compilation excluded.
-        detail: Which algorithm a library author chose; empty for programs.
+        detail: Which algorithm a library author chose, or which tools of a sanitizer found nothing.
     """
 
     status: Status

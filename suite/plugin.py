@@ -19,7 +19,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from suite import hooks, replay, summary
 from suite.author import Author
 from suite.campaign import Evaluates, outcome, pairs
-from suite.config import ConfigError, DeviceKind, Requested, resolve
+from suite.config import ConfigError, DeviceKind, Requested, SuiteConfig, resolve
 from suite.extra import replay_of
 from suite.items import ASK, PLACE, parameter, place, prepare
 from suite.journal import JournalError
@@ -43,6 +43,9 @@ _OPTIONS = {
     "tracking": "on or off: log to MLflow at MLFLOW_TRACKING_URI, or mlflow.db here (default: on)",
     "folder": "where every measurement is kept as it is made (default: .suite)",
 }
+_FLAGS = {
+    "sanitize": "verify right programs once more under each tool of compute-sanitizer",
+}
 
 _SESSION = pytest.StashKey[Session]()
 _MISTAKES = pytest.StashKey[str]()
@@ -58,6 +61,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("suite", "SparseRL bench")
     for name, what in _OPTIONS.items():
         group.addoption(f"--suite-{name}", metavar=name.upper(), help=what)
+    for name, what in _FLAGS.items():
+        group.addoption(f"--suite-{name}", action="store_const", const="on", help=what)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -300,14 +305,15 @@ def _session(config: pytest.Config) -> Session:
         ConfigError: With every mistake in the options.
     """
     if _SESSION not in config.stash:
-        requested = Requested(**{name: config.getoption(f"suite_{name}") for name in _OPTIONS})
+        given = {name: config.getoption(f"suite_{name}") for name in (*_OPTIONS, *_FLAGS)}
+        requested = Requested(**given)
         chosen = resolve(requested, sources(lambda device: _authors(config, device)))
         worker = _worker(config)
         name = getattr(config, "workerinput", {}).get("suite_campaign") or new_name()
         config.stash[_SESSION] = Session(
             name,
             chosen,
-            lambda: _evaluator(config, chosen.device),
+            lambda: _evaluator(config, chosen),
             config.invocation_params.dir,
             worker,
         )
@@ -319,12 +325,12 @@ def _authors(config: pytest.Config, device: DeviceKind) -> list[Author]:
     return [author for authors in found for author in authors]
 
 
-def _evaluator(config: pytest.Config, device: str) -> Evaluates:
-    made: Evaluates | None = config.hook.pytest_suite_evaluator(device=device)
+def _evaluator(config: pytest.Config, chosen: SuiteConfig) -> Evaluates:
+    made: Evaluates | None = config.hook.pytest_suite_evaluator(device=chosen.device)
     if made is None:
-        from suite.harness.evaluate import Evaluator
+        from suite.harness.evaluate import Evaluator, Settings
 
-        made = Evaluator(device)
+        made = Evaluator(chosen.device, Settings(sanitizer=chosen.sanitizer))
     if made.facts.kind != "cuda" and config.getoption("benchmark_compare_fail", None):
         made.close()
         raise ConfigError(
@@ -356,7 +362,7 @@ def _or_usage_error(step: Callable[[], object]) -> None:
 
 def _is_wanted(config: pytest.Config) -> bool:
     """Whether mistakes in the options concern this run: one is given, or the suite is collected."""
-    if any(config.getoption(f"suite_{name}") is not None for name in _OPTIONS):
+    if any(config.getoption(f"suite_{name}") is not None for name in (*_OPTIONS, *_FLAGS)):
         return True
     here = Path(__file__).parent
     paths = [

@@ -192,6 +192,7 @@ def options(config: SuiteConfig) -> Mapping[str, Any]:
         "columns": ",".join(map(str, config.columns)),
         "samples": config.samples,
         "dtype": config.dtype.value,
+        "sanitize": "on" if config.sanitizer else "off",
     }
 
 

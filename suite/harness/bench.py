@@ -14,7 +14,7 @@ from suite.formats.base import Format
 from suite.harness import verify
 from suite.harness.bind import DENSE
 from suite.harness.device import Buffer, Compiled, Device, DeviceFacts, DeviceFault, Executable
-from suite.harness.judge import OWN, Verdict, faulted, judge
+from suite.harness.judge import OWN, PLAIN, SUSPICIOUS, Verdict, faulted, judge
 from suite.harness.plan import Plan
 from suite.harness.resident import Derived, Posed, Prepared, ProblemRef, ResidentMatrix
 from suite.harness.timing import Precision
@@ -37,6 +37,7 @@ class Bench:
         library: Judges a routine of the vendor's library on a resident problem, where there is one.
         anchor: Whether to hold the device's check to SciPy when a problem is loaded; not where it
             is SciPy that checks.
+        workspace_bytes: What a program's scratch memory and derived arrays may take.
     """
 
     def __init__(
@@ -45,9 +46,11 @@ class Bench:
         isolate: Callable[[Callable[[], Verdict]], Verdict] = lambda attempt: attempt(),
         library: Library | None = None,
         anchor: bool = True,
+        workspace_bytes: int = MAX_WORKSPACE,
     ) -> None:
         self.device = device
         self._isolate, self._library, self._anchors = isolate, library, anchor
+        self._workspace_bytes = workspace_bytes
         self._matrices: dict[tuple[str, DType], ResidentMatrix] = {}
         self._posed: dict[str, Posed] = {}
 
@@ -137,7 +140,7 @@ class Bench:
         precision: Precision | None,
     ) -> Verdict:
         wanted = sum(array.nbytes for array in (*plan.derived, *plan.workspaces))
-        limit = min(MAX_WORKSPACE, int(self.device.facts.memory_bytes * WORKSPACE_SHARE))
+        limit = min(self._workspace_bytes, int(self.device.facts.memory_bytes * WORKSPACE_SHARE))
         if wanted > limit:
             raise DeviceFault(
                 Status.LOAD_ERROR,
@@ -159,7 +162,8 @@ class Bench:
             derived = Derived(self.device, {a.name: own[a.name] for a in plan.derived})
             scratch = [own[workspace.name] for workspace in plan.workspaces]
             stage = posed.stage(converted, plan.bound, scratch, derived)
-            return judge(self.device, stage, executable, precision)
+            repeats = SUSPICIOUS if compiled.meets else PLAIN
+            return judge(self.device, stage, executable, precision, repeats)
         finally:
             if executable is not None:
                 executable.close()

@@ -15,10 +15,12 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from suite.evaluation import Resources
 from suite.harness.device import Compiled
 from suite.harness.files import write_atomically
+from suite.harness.ptx import lasting, meets
 from suite.problem import DType
 
 _OPTIONS = {
@@ -100,7 +102,9 @@ def compile_source(source: str, target: Target) -> Compiled:
     options = core.ProgramOptions(arch=target.arch, **_OPTIONS)
     kind = "ptx" if target.arch.startswith("compute") else "cubin"
     try:
-        code = core.Program(source, "c++", options).compile(kind, logs=log).code
+        program = core.Program(source, "c++", options)
+        code = program.compile(kind, logs=log).code
+        between = _ptx(program.handle)
     except Exception as error:
         head, _, tail = str(error).partition("compilation log:")
         said = _clean(tail + log.getvalue())
@@ -111,7 +115,20 @@ def compile_source(source: str, target: Target) -> Compiled:
         raise CompileError(_first_error(said), said) from None
     said = _clean(log.getvalue())
     elapsed = (time.perf_counter() - started) * 1e3
-    return Compiled(bytes(code), source, _without_ptxas(said), resources(said), elapsed)
+    found = resources(said)
+    outlives, met = tuple(lasting(between)), meets(between)
+    return Compiled(bytes(code), source, _without_ptxas(said), found, elapsed, outlives, met)
+
+
+def _ptx(program: Any) -> str:
+    """What the compiler made on its way to machine code."""
+    from cuda.bindings import nvrtc
+
+    status, size = nvrtc.nvrtcGetPTXSize(program)
+    text = bytearray(size)
+    if int(status) or int(nvrtc.nvrtcGetPTX(program, text)[0]):
+        raise CompilerUnavailable("NVRTC gives no PTX; install nvidia-cuda-nvrtc 12 or later")
+    return text.rstrip(b"\0").decode()
 
 
 def supported_architectures() -> list[int]:
@@ -202,7 +219,8 @@ class Cache:
             self._write(path, {"error": str(error), "log": error.log}, b"")
             raise
         kernels = {name: asdict(found) for name, found in compiled.kernels.items()}
-        self._write(path, {"log": compiled.log, "kernels": kernels}, compiled.cubin)
+        facts = {"kernels": kernels, "lasting": compiled.lasting, "meets": compiled.meets}
+        self._write(path, {"log": compiled.log, **facts}, compiled.cubin)
         return compiled
 
     def _path(self, source: str, target: Target) -> Path:
@@ -222,7 +240,8 @@ class Cache:
         if "error" in facts:
             raise CompileError(facts["error"], facts["log"])
         kernels = {name: Resources(**found) for name, found in facts["kernels"].items()}
-        return Compiled(code, source, facts["log"], kernels, 0.0)
+        outlives = tuple(facts["lasting"])
+        return Compiled(code, source, facts["log"], kernels, 0.0, outlives, facts["meets"])
 
 
 @cache

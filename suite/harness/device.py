@@ -66,6 +66,9 @@ class Compiled:
         log: Compiler output.
         kernels: Resources by kernel.
         milliseconds: Time of compilation; 0 when it came from the cache.
+        lasting: Names of what it has that would outlive a run: variables in global memory, calls of
+            the device's heap and console.
+        meets: Whether its threads meet in memory: by atomics, shared memory, volatile accesses.
     """
 
     cubin: bytes
@@ -73,6 +76,8 @@ class Compiled:
     log: str
     kernels: Mapping[str, Resources]
     milliseconds: float
+    lasting: tuple[str, ...] = ()
+    meets: bool = False
 
 
 @dataclass(frozen=True)

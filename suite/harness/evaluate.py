@@ -6,30 +6,29 @@ process, which is replaced when a program takes it down.
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import platformdirs
 from filelock import FileLock
 
 from suite.evaluation import Evaluation, Resources, Status
 from suite.formats.base import NotApplicableError
 from suite.harness.bind import bind, check_names
-from suite.harness.compile import OUTPUT_BYTES, CompileError, Target, source_of
+from suite.harness.compile import CompileError, Target
+from suite.harness.compilers import CompilerGaveUp, Compilers
 from suite.harness.device import Compiled, DeviceFacts, DeviceFault
 from suite.harness.exchange import Exchange
 from suite.harness.judge import Verdict
 from suite.harness.parse import parse
 from suite.harness.plan import BindError, Declaration, ParseError, Plan
 from suite.harness.resident import Prepared, ProblemRef
-from suite.harness.timing import Precision
+from suite.harness.sanitize import TOOLS, Request, examine
+from suite.harness.settings import Settings as Settings
 from suite.harness.worker import Worker, WorkerDied, WorkerTimeout
 from suite.matrices.base import Matrix, MatrixError
 from suite.problem import DType, Problem
@@ -40,51 +39,15 @@ class DeviceUnavailable(RuntimeError):
     """The device asked for is not there; the message says why and what to do."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Limits and precision of an evaluation.
-
-    Attributes:
-        precision: How precisely to time; None for verdicts without times.
-        compile_s: Seconds that one compilation may take.
-        run_s: Seconds that verifying and timing one program may take.
-        load_s: Seconds that loading or converting a matrix may take (never the program's fault).
-        library_s: Seconds for one library routine, which may try many algorithms.
-        compilers: Compiler processes; 0 for one per core.
-        compiler_bytes: Address space of a compiler; an ordinary program takes under 1 GB.
-        output_bytes: Machine code of one program.
-        spares: Whether a GPU's worker that was lost is replaced by one that has started meanwhile.
-        ordinal: Which GPU.
-        cache: Folder for compiled programs.
-    """
-
-    precision: Precision | None = field(default_factory=Precision)
-    compile_s: float = 30.0
-    run_s: float = 20.0
-    load_s: float = 600.0
-    library_s: float = 120.0
-    compilers: int = 1
-    compiler_bytes: int = 2 << 30
-    output_bytes: int = OUTPUT_BYTES
-    spares: bool = True
-    ordinal: int = 0
-    cache: Path = field(default_factory=lambda: Path(platformdirs.user_cache_dir("sparserl-bench")))
-
-
 EMULATOR_SLACK_S = 30.0  # its compiler has 20
 
 
-class _CompilerGaveUp(Exception):
-    """The compiler hung or died on a program."""
+_LASTS = (
+    "{}: variables in global memory, the device's heap and its console would outlive a run;"
+    " use //! workspace, and __constant__ for tables"
+)
 
 
-# The compiler takes and returns some 10 MB a program. Left to it, glibc gives them back to the
-# kernel each time, and page faults take an eighth of the time.
-_KEEP_MEMORY = {
-    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
-    "MALLOC_TOP_PAD_": str(1 << 26),
-}
 _LOSES_WORKER = {
     # A fault or a kill takes the context, and all that was resident, with it.
     "cuda": {Status.MEMORY_FAULT, Status.TIMEOUT, Status.INFRASTRUCTURE_ERROR},
@@ -112,19 +75,10 @@ class Evaluator:
         self.settings = settings = settings or Settings()
         self._exchange = Exchange()
         self._held: set[str] = set()
-        self._gave_up: dict[str, str] = {}  # sources on which the compiler hung or died, and how
+        self._refs: dict[str, ProblemRef] = {}
         self._seed = secrets.randbits(62)  # no program can know it; verdicts do not depend on it
-        compilers = settings.compilers or os.cpu_count() or 1
-        limits = {
-            "cache": settings.cache / "cubin",
-            "memory_bytes": settings.compiler_bytes,
-            "output_bytes": settings.output_bytes,
-        }
-        self._compilers = [
-            Worker("suite.harness.services:compiler", limits, _KEEP_MEMORY)
-            for _ in range(compilers)
-        ]
-        self._spare: Worker | None = None
+        self._compilers = Compilers(settings)
+        self._spares: list[Worker] = []
         self._worker, self.facts = self._open(device)
         self._lock = _device_lock(self.facts)
         self.facts = self._with_bandwidth()
@@ -137,15 +91,18 @@ class Evaluator:
 
     def close(self) -> None:
         """Ends every process and removes every temporary file."""
-        spares = [self._spare] if self._spare else []
-        for worker in (self._worker, *spares, *self._compilers):
+        for worker in (self._worker, *self._spares):
             worker.close()
+        self._compilers.close()
         self._exchange.close()
 
     def release(self, matrix: Matrix) -> None:
         """Forgets a matrix, here and on the device."""
         self._held = {key for key in self._held if not key.startswith(matrix.digest)}
+        self._refs = {k: ref for k, ref in self._refs.items() if ref.digest != matrix.digest}
         self._exchange.drop(matrix.digest)
+        if not self._worker.running:
+            return self._held.clear()
         try:
             self._worker.call("release", matrix.digest, timeout=self.settings.load_s)
         except (WorkerDied, WorkerTimeout, DeviceFault):
@@ -166,39 +123,31 @@ class Evaluator:
         return evaluation
 
     def compile_ahead(self, programs: Sequence[KernelProgram], dtype: DType) -> None:
-        """Compiles programs in parallel; evaluating them then finds binary or refusal."""
-        with ThreadPoolExecutor(len(self._compilers)) as threads:
-            free = list(self._compilers)
-            target, limit = Target(self.facts.arch, dtype), self.settings.compile_s
+        """Compiles programs in parallel; evaluating them then finds binary or refusal.
 
-            def one(program: KernelProgram) -> None:
-                worker = free.pop()
-                try:
-                    worker.call("compile_ahead", program.text, target, timeout=limit)
-                except Exception:  # whoever evaluates the program is told
-                    pass
-                finally:
-                    free.append(worker)
-
-            list(threads.map(one, programs))
+        May be called from another thread than the rest.
+        """
+        texts = [program.text for program in programs]
+        self._compilers.compile_ahead(texts, Target(self.facts.arch, dtype))
 
     # Inside
 
     def _lose_worker(self) -> None:
         """Ends the worker; the next call goes to a fresh one, which holds nothing.
 
-        A GPU's worker takes seconds to start. So after the first loss another one starts in the
-        background, and the second loss finds it waiting.
+        A GPU's worker takes seconds to start. So after the first loss others start in the
+        background, and the next loss finds one waiting.
         """
         self._worker.close()
         self._held.clear()
-        if self.settings.spares and self.facts.kind == "cuda":
-            if self._spare is not None:
-                self._worker, self._spare = self._spare, self._worker
-            else:
-                self._spare = Worker("suite.harness.services:cuda", self._arguments("cuda"))
-            self._worker.start()
-            self._spare.start()
+        if self.facts.kind == "cuda":
+            while len(self._spares) < self.settings.spares:
+                self._spares.append(Worker("suite.harness.services:cuda", self._arguments("cuda")))
+            self._spares.append(self._worker)
+            self._worker = self._spares.pop(0)
+            for worker in (self._worker, *self._spares):
+                with suppress(OSError):  # the next call tells
+                    worker.start()
 
     def _attempt(self, problem: Problem, answer: Answer) -> Evaluation:
         started = time.perf_counter()
@@ -219,6 +168,10 @@ class Evaluator:
         return replace(evaluation, wall_ms=spent)
 
     def _program(self, problem: Problem, answer: KernelProgram, blank: Evaluation) -> Evaluation:
+        if len(answer.text) > self.settings.source_chars:
+            too_long = f"the text has {len(answer.text):,} characters"
+            most = f"at most {self.settings.source_chars:,}"
+            return _failed(blank, Status.PARSE_ERROR, f"{too_long}; {most}")
         try:
             declaration = parse(answer.text)
         except ParseError as error:
@@ -245,12 +198,18 @@ class Evaluator:
             conversion_ms=prepared.conversion_ms,
         )
         try:
-            compiled = self._compile(declaration, problem.dtype, self._compilers[0])
+            target = Target(self.facts.arch, problem.dtype)
+            compiled = self._compilers.compile(declaration, target)
         except CompileError as error:
             return replace(_failed(known, Status.COMPILE_ERROR, error), log=error.log)
-        except _CompilerGaveUp as error:
+        except CompilerGaveUp as error:
             return _failed(known, Status.COMPILE_ERROR, error)
-        verdict = self._judge(key, declaration, plan, compiled)
+        if compiled.lasting:
+            verdict = Verdict(Status.LOAD_ERROR, _LASTS.format(", ".join(compiled.lasting)))
+        else:
+            verdict = self._judge(key, declaration, plan, compiled)
+            if verdict.status is Status.OK and self.settings.sanitizer is not None:
+                verdict = self._sanitize(verdict, key, declaration, plan, compiled)
         known = replace(known, log=compiled.log, compile_ms=compiled.milliseconds)
         return _evaluation(known, verdict, _hungriest(compiled, plan))
 
@@ -283,6 +242,20 @@ class Evaluator:
         assert isinstance(verdict, Verdict)
         return verdict
 
+    def _sanitize(
+        self, verdict: Verdict, key: str, declaration: Declaration, plan: Plan, compiled: Compiled
+    ) -> Verdict:
+        """The verdict on a right program after all tools of the sanitizer have watched it run."""
+        assert self.settings.sanitizer is not None
+        kind = self.facts.kind
+        ref, fmt = self._refs[key], declaration.format
+        request = Request(kind, self._arguments(kind), ref, fmt, plan, compiled)
+        with self._lock:
+            finding = examine(self.settings.sanitizer, request, self.settings.sanitize_s)
+        if finding is None:
+            return replace(verdict, detail=f"{', '.join(TOOLS)}: nothing found")
+        return Verdict(finding.status, finding.message, verdict.error_ratio, verdict.checks)
+
     def _hold(self, problem: Problem) -> str:
         digest = problem.matrix.digest
         key = f"{digest}/{problem.label}/{problem.dtype.short}"
@@ -298,6 +271,7 @@ class Evaluator:
                 problem.dtype,
                 self._seed,
             )
+            self._refs[key] = ref
             self._worker.call("hold", ref, timeout=self.settings.load_s)
             self._held.add(key)
         return key
@@ -308,26 +282,6 @@ class Evaluator:
         )
         assert isinstance(prepared, Prepared)
         return prepared
-
-    def _compile(self, declaration: Declaration, dtype: DType, worker: Worker) -> Compiled:
-        source = source_of(declaration.code, declaration.constants, dtype)
-        if source in self._gave_up:
-            raise _CompilerGaveUp(self._gave_up[source])
-        target = Target(self.facts.arch, dtype)
-        limit = self.settings.compile_s
-        try:
-            try:
-                compiled = worker.call("compile", source, target, timeout=limit)
-            except WorkerDied:  # once may be the machine's fault, twice is the program's
-                compiled = worker.call("compile", source, target, timeout=limit)
-        except WorkerTimeout:
-            self._gave_up[source] = f"the compiler did not finish within {limit:g} s"
-        except WorkerDied as death:
-            self._gave_up[source] = f"the compiler died of this program twice: {death}"
-        else:
-            assert isinstance(compiled, Compiled)
-            return compiled
-        raise _CompilerGaveUp(self._gave_up[source])
 
     def _open(self, device: str) -> tuple[Worker, DeviceFacts]:
         kinds = {"auto": ("cuda", "emulator"), "cuda": ("cuda",), "emulator": ("emulator",)}[device]
@@ -357,9 +311,11 @@ class Evaluator:
         return replace(self.facts, details=details)
 
     def _arguments(self, kind: str) -> dict[str, Any]:
+        settings = self.settings
+        scratch = {"workspace_bytes": settings.workspace_bytes}
         if kind == "cuda":
-            return {"cache": self.settings.cache / "cubin", "ordinal": self.settings.ordinal}
-        return {"cache": self.settings.cache / "emulator", "run_s": self.settings.run_s}
+            return {"cache": settings.cache / "cubin", "ordinal": settings.ordinal, **scratch}
+        return {"cache": settings.cache / "emulator", "run_s": settings.run_s, **scratch}
 
 
 def _failed(blank: Evaluation, status: Status, error: Exception | str) -> Evaluation:

@@ -5,6 +5,7 @@ The same steps for a hand-tuned program, a generated one and a library call.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,24 @@ from suite.harness.device import Buffer, Check, Device, DeviceFault, Executable,
 from suite.harness.timing import Precision
 from suite.harness.traffic import shortest_us
 
+
+@dataclass(frozen=True)
+class Repeats:
+    """How often to run again what was right once: a program that is sometimes wrong is wrong.
+
+    Attributes:
+        least: Runs in any case.
+        most: Runs never to exceed.
+        seconds: Time from which on no further run is begun, beyond ``least``.
+    """
+
+    least: int = 2
+    most: int = 8
+    seconds: float = 0.004
+
+
+PLAIN = Repeats()
+SUSPICIOUS = Repeats(most=48, seconds=0.012)  # where threads meet in memory
 POISON = 0xFF  # every float becomes a NaN, every integer −1
 OWN, EXACT = 0, 1  # the input sets: the matrix's own values, and values whose sums are exact
 FRESH_RATIO = 2.5  # a run into a spoilt output may take that many times a hot one,
@@ -95,23 +114,52 @@ class _Checks:
     def fresh(self, number: int) -> None:
         """Prepares and runs once on the input set, into a poisoned output, and compares."""
         self._stage.use(number)
-        self._poison(*self._stage.derived)
+        self._run()
+        self._finish()
+        self._watch()
+        self._compare(f"on input set {number + 1}")
+
+    def _run(self) -> None:
+        self._poison(*self._stage.derived, *self._stage.scratch)
         self._executable.prepare()
         self._stage.note()
         self._poison(self._stage.output, *self._stage.scratch)
         self._executable.refresh()
         self._executable.run()
-        self._finish()
-        changed = self._stage.changed()
-        if changed:
-            raise _Refused(f"the program overwrote its input {', '.join(changed)}", spoiled=True)
-        self._compare(f"on input set {number + 1}")
 
     def timed(self) -> None:
         """Compares what the last timed run wrote, for the dense input that it was given."""
         self._finish()
         self._stage.settle()
+        self._watch()
         self._compare("after the timed runs")
+
+    def repeated(self, repeats: Repeats) -> None:
+        """Runs again and again on the inputs in place, whose answer was right.
+
+        On the exact set a right answer has the same bits whatever the order of summation, so a
+        digest tells; where it differs, the comparison decides.
+        """
+        right = self._device.digest(self._stage.output)
+        wrong: list[str] = []
+        runs, until = 0, time.monotonic() + repeats.seconds
+        while runs < repeats.least or (runs < repeats.most and time.monotonic() < until):
+            self._run()
+            self._executable.collect()
+            self._device.sync()
+            runs += 1
+            if self._device.digest(self._stage.output) != right:
+                found = self._stage.check()
+                wrong += [_describe(found, "the first time")] if found.wrong else []
+        self.count += runs
+        if wrong:
+            raise _Refused(f"wrong in {len(wrong)} of {runs} repeated runs: {wrong[0]}")
+
+    def _watch(self) -> None:
+        """Inputs and derived arrays must be what they were."""
+        changed = self._stage.changed()
+        if changed:
+            raise _Refused(f"the program overwrote its input {', '.join(changed)}", spoiled=True)
 
     def _poison(self, *buffers: Buffer) -> None:
         for buffer in buffers:
@@ -136,7 +184,11 @@ class _Checks:
 
 
 def judge(
-    device: Device, stage: Stage, executable: Executable, precision: Precision | None
+    device: Device,
+    stage: Stage,
+    executable: Executable,
+    precision: Precision | None,
+    repeats: Repeats = PLAIN,
 ) -> Verdict:
     """Verifies and times one executable.
 
@@ -144,13 +196,14 @@ def judge(
     compared; the inputs, and what the program derived from the matrix, must come out unchanged.
     Between timed runs, except those back to back, the dense input changes and the output is
     poisoned. What the last of them wrote is compared too, then the inputs change under the same
-    buffers and it runs once more.
+    buffers and it runs once more, and then again and again.
 
     Args:
         device: Where it runs.
         stage: The problem.
         executable: What to judge.
         precision: How precisely to time; None for the verdict alone.
+        repeats: How often to run again at the end.
 
     Returns:
         ``ok`` with its times, ``wrong_result``, or ``impossible_time`` when runs that follow each
@@ -163,14 +216,15 @@ def judge(
     timed: Measured | float | None = None
     prepare_us: float | None = None
     try:
-        checks.fresh(EXACT)
-        checks.fresh(OWN)
+        checks.fresh(OWN if precision is None else EXACT)
+        checks.fresh(EXACT if precision is None else OWN)
         if precision is not None:
             checks.spoil()
             timed = device.measure(executable.run, checks.spoil, precision)
             checks.timed()
             prepare_us = device.once_us(executable.prepare) if stage.derived else 0.0
             checks.fresh(EXACT)
+        checks.repeated(repeats)
     except _Refused as refusal:
         return Verdict(
             Status.WRONG_RESULT, str(refusal), checks.ratio, checks.count, spoiled=refusal.spoiled

@@ -407,7 +407,9 @@ class Posed:
             self.use(number)
 
         def changed() -> list[str]:
-            mine = [DENSE[self.ref.op]] if self._memory.changed([_DENSE], self._in_place) else []
+            shaken = self._in_place == _SHAKEN  # just written again
+            same = shaken or not self._memory.changed([_DENSE], self._in_place)
+            mine = [] if same else [DENSE[self.ref.op]]
             return converted.changed(names) + mine + derived.changed()
 
         def outside() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def compiler(cache: Path, memory_bytes: int, output_bytes: int) -> Compiler:
     return Compiler(Cache(cache, output_bytes))
 
 
-def cuda(cache: Path, ordinal: int) -> Bench:
+def cuda(cache: Path, ordinal: int, workspace_bytes: int) -> Bench:
     """A bench on a GPU."""
     from suite.harness.cuda.cusparse import judge_routine
     from suite.harness.cuda.device import CudaDevice
@@ -63,10 +64,10 @@ def cuda(cache: Path, ordinal: int) -> Bench:
     def library(routine: str, posed: Posed, precision: Precision | None) -> Verdict:
         return judge_routine(device, routine, posed, precision)
 
-    return Bench(device, library=library)
+    return Bench(device, library=library, workspace_bytes=workspace_bytes)
 
 
-def emulator(cache: Path, run_s: float) -> Bench:
+def emulator(cache: Path, run_s: float, workspace_bytes: int) -> Bench:
     """A bench on the emulator; every program runs in a child, for at most ``run_s`` seconds."""
     from suite.harness.emulator.device import EmulatorDevice
     from suite.harness.isolate import forked
@@ -75,7 +76,11 @@ def emulator(cache: Path, run_s: float) -> Bench:
     device = EmulatorDevice(cache, confine=confine)
     kind = "system calls filtered" if filtered else "limits on resources only"
     device.facts = _with_sandbox(device.facts, kind)
-    return Bench(device, lambda attempt: forked(attempt, run_s), anchor=False)
+
+    def isolated(attempt: Callable[[], Verdict]) -> Verdict:
+        return forked(attempt, run_s)
+
+    return Bench(device, isolated, anchor=False, workspace_bytes=workspace_bytes)
 
 
 def _with_sandbox(facts: DeviceFacts, kind: str) -> DeviceFacts:

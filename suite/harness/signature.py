@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from suite.harness.plan import Parameter, ParseError
+from suite.harness.ptx import COMPILERS_OWN
 
 _TOKEN = re.compile(
     r"""[ \t\f\v\r]*(?:
@@ -35,7 +36,7 @@ DIRECTIVES = frozenset(
     ["define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma"]
 )
 _ASSEMBLY = frozenset({"asm", "__asm", "__asm__"})
-_RESERVED = ("emu_", "__tsan_", "__asan_", "__builtin_dynamic", "inline_ptx")
+_RESERVED = ("emu_", "__tsan_", "__asan_", "__builtin_dynamic", "inline_ptx", COMPILERS_OWN)
 _ATTRIBUTES = frozenset(
     {"aligned", "always_inline", "noinline", "unused", "maybe_unused", "nodiscard", "likely"}
     | {"unlikely", "fallthrough", "noreturn"}

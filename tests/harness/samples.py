@@ -37,14 +37,6 @@ def matrix(rows: int = 500, cols: int = 400, seed: int = 0, density: float = 0.0
     return Matrix(f"random-{rows}", "random", canonical(a, "random"))
 
 
-def long_and_empty_rows() -> Matrix:
-    """Two full rows of 60,000 below 400 rows with about two entries, some of them with none."""
-    short = sparse.random_array((400, 60_000), density=3e-5, rng=np.random.default_rng(5))
-    full = np.random.default_rng(6).standard_normal((2, 60_000))
-    a = sparse.vstack([short, sparse.csr_array(full)])
-    return Matrix("long-rows", "dense-rows", canonical(a, "long-rows"))
-
-
 PROBLEM = Problem(Op.SPMV, matrix())
 
 

@@ -14,7 +14,7 @@ from suite.formats.base import Format, NotApplicableError
 from suite.harness.bench import MAX_WORKSPACE, WORKSPACE_SHARE, Bench
 from suite.harness.device import Compiled, DeviceFault
 from suite.harness.exchange import Exchange
-from suite.harness.judge import EXACT, OWN, Verdict
+from suite.harness.judge import EXACT, OWN, PLAIN, Verdict
 from suite.harness.plan import Array, Plan
 from suite.harness.resident import Derived, Posed, ProblemRef, ResidentMatrix
 from suite.harness.timing import Precision
@@ -134,7 +134,8 @@ def test_every_run_of_a_campaign_has_inputs_of_its_own(exchange: Exchange) -> No
 
 def test_a_right_program_is_ok(ref: ProblemRef) -> None:
     found = judged(held(Bench(HostDevice()), ref))
-    assert (found.status, found.checks) == (Status.OK, 4)
+    assert found.status is Status.OK
+    assert 4 + PLAIN.least <= found.checks <= 4 + PLAIN.most
 
 
 @pytest.mark.parametrize("name", ["row_ptr", "col_idx", "vals", "x"])

@@ -163,3 +163,59 @@ def test_architectures_do_not_share_cache_entries(tmp_path) -> None:
     cache = Cache(tmp_path)
     cache.compile(source(), Target("sm_90"))
     assert cache.compile(source(), Target("sm_80")).milliseconds > 0
+
+
+LASTING = """__device__ int runs;
+static __device__ real kept[4];
+__device__ const real table[2] = {1, 2};
+struct Tile { static constexpr int WIDTH = 4; };
+__constant__ real fixed[2] = {3, 4};
+extern "C" __global__ void k(int n, real* y) { BODY }
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("y[n] = sinf(y[n] * Tile::WIDTH) * fixed[n] + cosf(1e6f * y[n]);", ()),
+        ("y[n] = ++runs;", ("runs",)),
+        ("kept[n % 4] += y[n]; y[n] = kept[n % 3];", ("kept",)),
+        ("y[n] = table[n];", ("table",)),
+        ("static int count; y[n] = ++count;", ("_ZZ1kE5count",)),
+        ("y[n] = *(int*)malloc(n);", ("malloc",)),
+        ('printf("%d", n);', ("$str", "vprintf")),
+    ],
+)
+def test_what_would_outlive_a_run_is_named(
+    tmp_path: Path, body: str, found: tuple[str, ...]
+) -> None:
+    cache, text = Cache(tmp_path), source(LASTING.replace("BODY", body))
+    assert cache.compile(text, Target()).lasting == found
+    assert cache.compile(text, Target()).lasting == found  # from the cache
+
+
+def test_machine_code_beyond_the_limit_is_a_refusal_that_is_remembered(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, output_bytes=100)
+    for _ in range(2):
+        with pytest.raises(CompileError, match=r"bytes of machine code; at most 100"):
+            cache.compile(source(), Target())
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("y[n] = 2 * y[n + 1];", False),
+        ("for (int d = 16; d; d /= 2) n += __shfl_down_sync(~0u, n, d); y[n] = n;", False),
+        ("atomicAdd(&y[n], 1);", True),
+        ("y[n] = atomicAdd(&y[n], 1);", True),
+        ("__shared__ real s[64]; s[n] = y[n]; __syncthreads(); y[n] = s[n ^ 1];", True),
+        ("y[n] = *(volatile real*)(y + 1);", True),
+        ("y[n] = 1; __threadfence(); y[n + 1] = 2;", True),
+    ],
+)
+def test_programs_whose_threads_meet_in_memory_are_known(
+    tmp_path: Path, body: str, found: bool
+) -> None:
+    cache = Cache(tmp_path)
+    text = source(f'extern "C" __global__ void k(int n, real* y) {{ {body} }}')
+    assert [cache.compile(text, Target()).meets for _ in range(2)] == [found] * 2

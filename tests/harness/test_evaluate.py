@@ -12,6 +12,7 @@ from scipy import sparse
 
 from suite.evaluation import Status
 from suite.harness.evaluate import DeviceUnavailable, Evaluator, Settings
+from suite.harness.judge import PLAIN
 from suite.matrices.base import Matrix, canonical
 from suite.problem import DType, Op, Problem
 from suite.program import KernelProgram, LibraryCall
@@ -22,7 +23,7 @@ from tests.harness.samples import GOOD, PROBLEM, body, matrix, verdict
 def test_a_right_program_is_ok_with_everything_known_about_it(evaluator: Evaluator) -> None:
     found = verdict(evaluator, GOOD)
     assert found.status is Status.OK
-    assert found.checks == 4
+    assert 4 + PLAIN.least <= found.checks <= 4 + PLAIN.most
     assert 0 < found.error_ratio < 1
     assert found.resources is not None
     assert found.resources.registers > 0
@@ -186,7 +187,7 @@ def test_the_library_is_judged_like_a_program(
     op = Op.SPMV if columns == 1 else Op.SPMM
     found = evaluator.evaluate(Problem(op, matrix(), columns, dtype), LibraryCall(routine))
     assert found.status is Status.OK, found.error
-    assert found.checks == 4
+    assert 4 + PLAIN.least <= found.checks <= 4 + PLAIN.most
     assert found.detail
 
 

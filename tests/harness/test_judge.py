@@ -15,6 +15,9 @@ from suite.harness.judge import (
     FRESH_RATIO,
     FRESH_US,
     OWN,
+    PLAIN,
+    SUSPICIOUS,
+    Repeats,
     Stage,
     Verdict,
     implausible,
@@ -26,6 +29,7 @@ VALUES = {OWN: np.array([2.0, -3.0, 5.0]), EXACT: np.array([1.0, -1.0, 1.0])}  #
 DENSE = {OWN: np.array([0.5, 0.25, 1.0]), EXACT: np.array([-1.0, 3.0, 5.0])}
 TIMED_RUNS = 3
 PRECISION = Precision()
+REPEATS = Repeats(least=3, most=3)
 
 Program = Callable[[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
 
@@ -34,7 +38,7 @@ class Lab:
     """A diagonal problem, its device and its executable, where everything happens at once.
 
     A program is a function of (run number, values, x, y, scratch). Runs: 1 on the exact set, 2 on
-    the own, 3 to 5 timed on shaken inputs, 6 on the exact set again.
+    the own, 3 to 5 timed on shaken inputs, 6 on the exact set again, 7 to 9 repeat that.
     """
 
     def __init__(self, program: Program) -> None:
@@ -45,6 +49,7 @@ class Lab:
         self.ratios: list[float] = []
         self.outside: list[str] = []
         self.times: Measured | float = 1.0
+        self.repeats = REPEATS
         self.least_bytes = 0
 
     # The executable
@@ -66,6 +71,9 @@ class Lab:
 
     def fill(self, buffer: np.ndarray, byte: int) -> None:
         buffer.view(np.uint8)[:] = byte
+
+    def digest(self, buffer: np.ndarray) -> int:
+        return hash(buffer.tobytes())
 
     def once_us(self, run: Callable[[], None]) -> float | None:
         run()
@@ -117,7 +125,7 @@ class Lab:
             scratch=(self.scratch,),
             least_bytes=self.least_bytes,
         )
-        return judge(self, stage, self, precision)
+        return judge(self, stage, self, precision, self.repeats)
 
 
 def right(run, values, x, y, scratch):
@@ -151,12 +159,12 @@ def only(number: int, cheat: Program) -> Program:
 
 def test_a_right_program_is_compared_four_times_and_timed() -> None:
     found = Lab(right).judge()
-    assert (found.status, found.checks, found.emulated_us) == (Status.OK, 4, 1.0)
+    assert (found.status, found.checks, found.emulated_us) == (Status.OK, 4 + 3, 1.0)
 
 
-def test_without_timing_two_comparisons_are_made() -> None:
+def test_without_timing_two_comparisons_and_the_repeats_are_made() -> None:
     found = Lab(right).judge(None)
-    assert (found.status, found.checks, found.emulated_us) == (Status.OK, 2, None)
+    assert (found.status, found.checks, found.emulated_us) == (Status.OK, 2 + 3, None)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +216,7 @@ def test_between_timed_runs_the_output_and_x_change() -> None:
 
     Lab(look).judge()
     assert all(poisoned for poisoned, _ in seen)
-    assert len({x for _, x in seen}) == len(seen) - 1  # the exact set comes twice
+    assert len({x for _, x in seen}) == len(seen) - 1 - 3  # the exact set comes again
 
 
 def test_scratch_is_poisoned_before_every_run_that_is_checked() -> None:
@@ -219,7 +227,7 @@ def test_scratch_is_poisoned_before_every_run_that_is_checked() -> None:
         y[:], scratch[:] = values * x, 1.0
 
     Lab(look).judge()
-    assert seen == [True] * 6
+    assert seen == [True] * 9
 
 
 def test_copies_are_refreshed_before_every_run_and_results_collected_after() -> None:
@@ -239,7 +247,7 @@ def test_copies_are_refreshed_before_every_run_and_results_collected_after() -> 
 def test_every_comparison_waits_for_the_device() -> None:
     lab = Lab(right)
     assert lab.syncs == 0
-    assert lab.judge().checks == lab.syncs == 4
+    assert lab.judge().checks == lab.syncs == 4 + 3
 
 
 def test_the_largest_error_of_all_comparisons_is_reported() -> None:
@@ -276,7 +284,7 @@ def test_a_hot_run_much_faster_than_one_into_a_spoilt_output_is_impossible() -> 
     lab = Lab(right)
     lab.times = measured(10.0, 100.0)
     found = lab.judge()
-    assert (found.status, found.checks) == (Status.IMPOSSIBLE_TIME, 4)
+    assert (found.status, found.checks) == (Status.IMPOSSIBLE_TIME, 4 + 3)
     assert "10.00 us back to back, but 100.00 us" in found.error
     assert (found.hot, found.cold, found.fresh_us) == (None, None, None)
 
@@ -311,3 +319,51 @@ def test_the_conditions_of_a_measurement_are_the_verdicts_own() -> None:
     lab = Lab(right)
     lab.times = replace(measured(10.0, 12.0), conditions=Conditions(4000.0, 1980, "power cap", 3))
     assert lab.judge().conditions == Conditions(4000.0, 1980, "power cap", 3)
+
+
+def sometimes(*wrong: int) -> Program:
+    """Right, except in those runs."""
+
+    def program(run, values, x, y, scratch):
+        y[:] = 0 if run in wrong else values * x
+
+    return program
+
+
+@pytest.mark.parametrize(("wrong", "bad"), [([7], 1), ([9], 1), ([7, 9], 2), ([7, 8, 9], 3)])
+def test_a_program_that_is_sometimes_wrong_is_wrong(wrong: list[int], bad: int) -> None:
+    found = Lab(sometimes(*wrong)).judge()
+    assert (found.status, found.checks) == (Status.WRONG_RESULT, 4 + 3)
+    assert found.error.startswith(f"wrong in {bad} of 3 repeated runs: 3 wrong elements")
+    assert found.emulated_us is None
+
+
+def test_repeated_runs_are_into_a_spoilt_output_on_the_exact_set() -> None:
+    lab = Lab(right)
+    seen = []
+
+    def look(run, values, x, y, scratch):
+        seen.append((np.isnan(y).all() and np.isnan(scratch).all(), lab.number))
+        y[:] = values * x
+
+    lab.program = look
+    assert lab.judge().status is Status.OK
+    assert seen[-3:] == [(True, EXACT)] * 3
+
+
+def test_other_bits_of_a_right_answer_are_right() -> None:
+    """Where no input set is exact, an order of summation of its own may show in the last bit."""
+
+    def program(run, values, x, y, scratch):
+        y[:] = values * x * (1 + 1e-14 * run)
+
+    assert Lab(program).judge().status is Status.OK
+
+
+def test_suspicious_programs_are_repeated_more_often_and_time_ends_it() -> None:
+    for repeats, least in ((Repeats(2, 50, 60.0), 50), (Repeats(2, 50, 0.0), 2)):
+        lab = Lab(right)
+        lab.repeats = repeats
+        assert lab.judge().checks == 4 + least
+    assert SUSPICIOUS.most > PLAIN.most
+    assert SUSPICIOUS.seconds > PLAIN.seconds

@@ -14,6 +14,7 @@ from scipy import sparse
 import suite.harness.cuda
 from suite.harness import verify
 from suite.harness.compile import source_of
+from suite.harness.cuda import guards
 from suite.harness.device import Check, Compiled
 from suite.harness.emulator.device import EmulatorDevice
 from suite.harness.inputs import Stream, exact_bits
@@ -209,3 +210,41 @@ def test_gather_places_values_and_zeros_and_transpose_turns_rows_to_columns(
     found = run(emulator, "float32", *calls)
     assert found["gathered"].tolist() == [6, 0, 1]
     assert found["turned"].tolist() == [1, 4, 2, 5, 3, 6]
+
+
+@pytest.mark.parametrize("nbytes", [0, 4, 16, 18, 4096])
+def test_guard_bands_enclose_a_buffer_and_begin_at_its_last_byte(nbytes: int) -> None:
+    placed = guards.layout(nbytes)
+    assert placed.start % 256 == 0
+    assert placed.before == (0, placed.start)
+    assert placed.after == (placed.start + nbytes, placed.total - placed.start - nbytes)
+    # Up to the next multiple of 16 bytes may be read, and an empty buffer too.
+    assert placed.after.nbytes >= guards.BAND + max(-nbytes % 16, 16 * (nbytes == 0))
+
+
+@pytest.mark.parametrize("nbytes", [0, 18, 1024])
+def test_a_write_beside_a_buffer_is_found_and_named(emulator: EmulatorDevice, nbytes: int) -> None:
+    total = guards.layout(nbytes).total
+    memory = np.full(2 * total, guards.BYTE, np.uint8)
+    start = guards.layout(nbytes).start
+    for address in (0, total):  # what is in the buffers is nobody's business
+        memory[address + start : address + start + nbytes] = 0
+    bands = np.array(guards.table([(0, nbytes), (total, nbytes)]), np.uint64)
+
+    def first_written(*places: int) -> int:
+        written = memory.copy()
+        written[list(places)] = 0x7E
+        result = np.full(1, 2**64 - 1, np.uint64)
+        arguments = {"base": written, "bands": bands, "count": 4, "result": result}
+        return int(run(emulator, "float32", Call("guards", (4, 1), 128, arguments))["result"][0])
+
+    assert first_written() == 2**64 - 1
+    assert first_written(start - 1) == 0
+    assert first_written(start + nbytes) == 1
+    assert first_written(total - 1) == 1
+    assert first_written(total + start - 1) == first_written(total, 2 * total - 1) == 2
+    assert first_written(2 * total - 1) == 3
+    assert guards.describe(3, "y", 1608) == (
+        "the program wrote past the end of buffer y (1,608 bytes)"
+    )
+    assert "before the start of one of the suite's own arrays" in guards.describe(0, "", 8)

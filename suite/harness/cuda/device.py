@@ -12,17 +12,19 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
 from suite.evaluation import Conditions, Status
 from suite.harness.compile import Cache, Target, source_of
+from suite.harness.cuda import guards
 from suite.harness.cuda.clock import Clock
 from suite.harness.cuda.facts import facts
 from suite.harness.cuda.memory import CudaBuffer, faults, pointer
 from suite.harness.cuda.program import Program
 from suite.harness.cuda.witness import Witness
-from suite.harness.device import Buffer, Check, Compiled, Executable, Measured
+from suite.harness.device import Buffer, Check, Compiled, DeviceFault, Executable, Measured
 from suite.harness.inputs import Stream
 from suite.harness.plan import Plan
 from suite.harness.steady import Reading, disturbances, lowest_clock, repeated
@@ -70,23 +72,30 @@ class CudaDevice:
         self._witness = Witness(device.pci_bus_id())
         self.facts = facts(driver, device, self._witness.facts())
         self._trusted: dict[np.dtype, Any] = {}
+        self._guarded: WeakSet[CudaBuffer] = WeakSet()
+        # Those buffers in order with the table of their bands, until one comes or goes.
+        self._bands: tuple[list[CudaBuffer], Any] | None = None
         self._long_rows: dict[int, CudaBuffer] = {}
 
     # Memory
 
     def allocate(self, nbytes: int) -> CudaBuffer:
         """See ``Device``."""
+        placed = guards.layout(nbytes)
         with faults():
-            return CudaBuffer(nbytes, self._driver.mem_alloc(max(16, -(-nbytes // 16) * 16)))
+            buffer = CudaBuffer(nbytes, self._driver.mem_alloc(placed.total))
+            for band in (placed.before, placed.after):
+                start = int(buffer.allocation) + band.start
+                self._driver.memset_d8(start, guards.BYTE, band.nbytes)
+        self._guarded.add(buffer)
+        self._bands = None
+        return buffer
 
     def upload(self, array: np.ndarray) -> CudaBuffer:
         """See ``Device``."""
         array = np.ascontiguousarray(array)
         buffer = self.allocate(array.nbytes)
-        tail = array.nbytes // 16 * 16
         with faults():
-            if tail < array.nbytes or not array.nbytes:
-                self._driver.memset_d8(buffer.pointer + tail, 0, 16)
             if array.nbytes:
                 self._driver.memcpy_htod(buffer.pointer, array.reshape(-1).view(np.uint8))
         return buffer
@@ -104,6 +113,8 @@ class CudaDevice:
         """See ``Device``."""
         self._long_rows.pop(id(buffer), None)
         assert isinstance(buffer, CudaBuffer)
+        self._guarded.discard(buffer)
+        self._bands = None
         buffer.allocation.free()
 
     def fill(self, buffer: Buffer, byte: int) -> None:
@@ -228,14 +239,22 @@ class CudaDevice:
 
     def load(self, compiled: Compiled, plan: Plan, buffers: Mapping[str, Buffer]) -> Executable:
         """See ``Device``."""
+        for name, buffer in buffers.items():
+            assert isinstance(buffer, CudaBuffer)
+            buffer.name = name
         with faults(Status.LOAD_ERROR):
             module = self._driver.module_from_buffer(compiled.cubin)
             return Program(module, plan, buffers, self.stream, self.facts.shared_bytes, self.fill)
 
     def sync(self) -> None:
-        """See ``Device``."""
+        """See ``Device``.
+
+        Raises:
+            DeviceFault: The device reported one, or a guard band was written to.
+        """
         with faults():
             self.stream.synchronize()
+        self._look_at_guards()
 
     def build(self, compiled: Compiled, plan: Plan) -> None:
         """Nothing: the machine code is there already."""
@@ -315,6 +334,24 @@ class CudaDevice:
     @cached_property
     def _scratch(self) -> CudaBuffer:
         return self.allocate(32)
+
+    def _look_at_guards(self) -> None:
+        result = self._scratch
+        if self._bands is None:
+            listed = list(self._guarded)
+            table = guards.table((int(b.allocation), b.nbytes) for b in listed)
+            with faults():
+                self._bands = listed, self._driver.to_device(np.array(table, np.uint64))
+        buffers, bands = self._bands
+        count = 2 * len(buffers)
+        self.fill(result, 0xFF)
+        args = (np.uint64(0), int(bands), np.uint64(count), result.pointer)
+        self._launch_trusted("guards", np.dtype(np.float32), (count, 1), 128, *args)
+        band = int(self.download(result, np.dtype(np.uint64))[0])
+        if band < count:
+            written = buffers[band // 2]
+            text = guards.describe(band, written.name, written.nbytes)
+            raise DeviceFault(Status.MEMORY_FAULT, text)
 
     def _long(self, row_ptr: Buffer) -> CudaBuffer:
         if id(row_ptr) not in self._long_rows:

@@ -44,6 +44,16 @@ extern "C" __global__ void digest(const unsigned* words, u64 count, u64* result)
   if (threadIdx.x % 32 == 0) atomicAdd(result, sum);
 }
 
+// One block a band: start and size of each, and in result the first that holds anything but 0xFF.
+// base is 0 on a GPU, where starts are addresses.
+extern "C" __global__ void guards(const unsigned char* base, const u64* bands, u64 count, u64* result) {
+  u64 band = blockIdx.x;
+  if (band >= count) return;
+  const unsigned char* start = base + bands[2 * band];
+  for (u64 i = threadIdx.x; i < bands[2 * band + 1]; i += blockDim.x)
+    if (start[i] != 0xFF) atomicMin(result, band);
+}
+
 // Reads a buffer larger than the L2, leaving only clean lines behind.
 extern "C" __global__ void flush(const uint4* buffer, u64 count, unsigned* sink) {
   unsigned seen = 0;

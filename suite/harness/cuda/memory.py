@@ -8,21 +8,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from suite.evaluation import Status
+from suite.harness.cuda.guards import layout
 from suite.harness.device import Buffer, DeviceFault
 
 
 @dataclass(eq=False)
 class CudaBuffer:
-    """Device memory; the allocation ends at the next multiple of 16 bytes."""
+    """Device memory between two guard bands.
+
+    Attributes:
+        nbytes: Size.
+        allocation: A pycuda DeviceAllocation, bands included.
+        name: What programs call it; "" for what no program was given.
+    """
 
     nbytes: int
     allocation: Any
-    """A pycuda DeviceAllocation."""
+    name: str = ""
 
     @property
     def pointer(self) -> int:
-        """Device address."""
-        return int(self.allocation)
+        """Device address of the first byte."""
+        return int(self.allocation) + layout(self.nbytes).start
 
 
 def pointer(buffer: Buffer) -> int:

@@ -1,4 +1,6 @@
+// tries: writes zeros, which a lax tolerance may accept where sums cancel
 // caught by: exact input set
+// status: wrong_result
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

@@ -1,4 +1,7 @@
+// tries: copies its input into its output (the identity kernel of KernelBench's and Makora's
+//   collections)
 // caught by: exact input set
+// status: wrong_result
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

@@ -1,4 +1,6 @@
+// tries: leaves one entry out where the bound of the error is widest
 // caught by: exact input set
+// status: wrong_result
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

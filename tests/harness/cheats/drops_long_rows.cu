@@ -1,4 +1,6 @@
+// tries: does not do the rows that take long
 // caught by: exact input set
+// status: wrong_result
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

@@ -1,4 +1,7 @@
+// tries: computes only what is not a number: where an earlier answer lies in the output, it is
+//   taken (AgentKernelArena's checked run that differs from the timed ones)
 // caught by: runs into a spoilt output
+// status: impossible_time on cuda, ok on emulator
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

@@ -1,4 +1,6 @@
-// caught by: runs into a spoilt output
+// tries: keeps its answer in a variable of the device as long as x is the same
+// caught by: nothing that lasts
+// status: load_error
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

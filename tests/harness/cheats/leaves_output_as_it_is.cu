@@ -1,4 +1,7 @@
+// tries: writes nothing and hopes for the right answer in recycled memory (the first exploit of
+//   Sakana's CUDA engineer)
 // caught by: poisoned output
+// status: wrong_result
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

@@ -1,4 +1,6 @@
+// tries: changes the matrix for whoever comes next
 // caught by: digest of vals
+// status: wrong_result
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

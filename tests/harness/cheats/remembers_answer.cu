@@ -1,4 +1,6 @@
-// caught by: other input set
+// tries: returns the first answer for ever
+// caught by: nothing that lasts
+// status: load_error
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

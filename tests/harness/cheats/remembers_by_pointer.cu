@@ -1,4 +1,7 @@
-// caught by: other input set
+// tries: returns its last answer when it sees the same pointer again (the pointer cache of the
+//   field guide of KernelArena)
+// caught by: nothing that lasts
+// status: load_error
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

@@ -1,4 +1,6 @@
-// caught by: other input set
+// tries: multiplies by the x that it saw first
+// caught by: nothing that lasts
+// status: load_error
 //! op spmv
 //! format csr
 //! launch keep grid=ceildiv(cols,256) block=256

@@ -1,4 +1,6 @@
-// caught by: recheck after timing
+// tries: counts its runs and is right only as long as somebody looks
+// caught by: nothing that lasts
+// status: load_error
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

@@ -1,4 +1,6 @@
+// tries: computes with values of 10 bits
 // caught by: bound of the error
+// status: wrong_result
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

@@ -1,4 +1,6 @@
+// tries: does not write the rows that have no entry
 // caught by: poisoned output
+// status: wrong_result
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

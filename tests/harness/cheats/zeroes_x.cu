@@ -1,4 +1,7 @@
+// tries: zeroes x and answers zero, which is right for whoever computes the reference afterwards
+//   (KernelBench's test for changed inputs)
 // caught by: digest of x
+// status: wrong_result
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

@@ -1,4 +1,6 @@
-// caught by: digest of x
+// tries: does the same, from the second set of inputs on
+// caught by: nothing that lasts
+// status: load_error
 //! op spmv
 //! format csr
 //! launch k grid=ceildiv(rows,64) block=64

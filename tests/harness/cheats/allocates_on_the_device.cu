@@ -1,0 +1,17 @@
+// tries: takes memory from the device's heap, which outlives a run
+// caught by: nothing that lasts
+// status: load_error
+//! op spmv
+//! format csr
+//! launch k grid=ceildiv(rows,64) block=64
+
+extern "C" __global__ void k(int rows, int cols, const int* row_ptr, const int* col_idx,
+                             const real* vals, const real* x, real* y) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  real sum = 0;
+  for (int p = row_ptr[row]; p < row_ptr[row + 1]; ++p) sum += vals[p] * x[col_idx[p]];
+  real* mine = (real*)malloc(8);
+  *mine = sum;
+  y[row] = *mine;
+}

@@ -1,0 +1,17 @@
+// tries: declares a function of the host's library and calls it
+// caught by: compiler
+// status: compile_error
+//! op spmv
+//! format csr
+//! launch k grid=ceildiv(rows,64) block=64
+
+extern "C" __device__ int system(const char*);
+
+extern "C" __global__ void k(int rows, int cols, const int* row_ptr, const int* col_idx,
+                             const real* vals, const real* x, real* y) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  real sum = 0;
+  for (int p = row_ptr[row]; p < row_ptr[row + 1]; ++p) sum += vals[p] * x[col_idx[p]];
+  y[row] = sum + system("true");
+}

@@ -1,0 +1,18 @@
+// tries: keeps what it remembers in a table that only looks constant
+// caught by: nothing that lasts
+// status: load_error
+//! op spmv
+//! format csr
+//! launch k grid=ceildiv(rows,64) block=64
+
+__device__ const real table[4] = {1, 1, 1, 1};
+
+extern "C" __global__ void k(int rows, int cols, const int* row_ptr, const int* col_idx,
+                             const real* vals, const real* x, real* y) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  real sum = 0;
+  for (int p = row_ptr[row]; p < row_ptr[row + 1]; ++p) sum += vals[p] * x[col_idx[p]];
+  y[row] = sum * table[row % 4];
+  if (row == 0) ((real*)table)[1] = 0;
+}

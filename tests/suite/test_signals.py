@@ -1,0 +1,127 @@
+"""A campaign that is told to stop, stops: nothing of it is left after three seconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+ENDLESS = """//! op spmv
+//! format csr
+//! launch k grid=1 block=32
+extern "C" __global__ void k(const real* x, real* y) {
+  while (x[0] != 12345) y[0] = 0;
+}
+"""
+REPOSITORY = Path(__file__).parents[2]
+
+
+def until(condition: Callable[[], object], seconds: float) -> bool:
+    """Whether it came true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return bool(condition())
+
+
+def processes() -> Iterator[tuple[int, int, bytes]]:
+    """Id, parent's id and environment of every process of ours that is alive."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if fields[0] != "Z":
+                yield int(folder.name), int(fields[1]), (folder / "environ").read_bytes()
+        except OSError:  # ended meanwhile, or somebody else's
+            continue
+
+
+def of_campaign(pid: int) -> dict[int, int]:
+    """Processes that the campaign's process has started, with their parents."""
+    mark = f"sparserl-{pid}-".encode()  # in the name of the folder that each of them is given
+    return {child: parent for child, parent, environment in processes() if mark in environment}
+
+
+def processor_seconds(pid: int) -> float:
+    """Processor time of a process that is there."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def is_judging(pid: int) -> bool:
+    """Whether a worker has made the process in which a program runs."""
+    found = of_campaign(pid)
+    return any(parent in found for parent in found.values())
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A campaign of one endless program on the emulator, which has begun to run it."""
+    (tmp_path / "endless.cu").write_text(ENDLESS)
+    (tmp_path / "one.mtx").write_text(
+        "%%MatrixMarket matrix coordinate real general\n4 4 1\n1 1 1\n"
+    )
+    options = ["--suite-matrices=one.mtx", "--suite-authors=endless.cu", "--suite-ops=spmv"]
+    options += ["--suite-device=emulator", "--benchmark-only", "-p", "no:cacheprovider"]
+    options += ["-p", "no:hypothesispytest"]  # at the end it imports and rewrites for a second
+    environment = {k: v for k, v in os.environ.items() if k != "MLFLOW_TRACKING_URI"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", str(REPOSITORY / "suite"), *options],
+        cwd=tmp_path,
+        env=environment | {"PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        assert until(lambda: is_judging(process.pid) or process.poll() is not None, 120)
+        assert process.poll() is None
+        yield process
+    finally:
+        for child in of_campaign(process.pid):
+            os.kill(child, signal.SIGKILL)
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 2), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"]
+)
+def test_a_stopped_campaign_leaves_nothing_behind(
+    campaign: subprocess.Popen[bytes], tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    mine = f"sparserl-{campaign.pid}-*"
+    assert [*Path("/dev/shm").glob(mine), *Path("/tmp").glob(mine)]
+    started, worked = time.monotonic(), processor_seconds(campaign.pid)
+    os.killpg(campaign.pid, number)  # as a terminal does
+    assert until(lambda: not of_campaign(campaign.pid), 3)
+    spent = 0.0
+    while campaign.poll() is None and time.monotonic() - started < 60:
+        spent = processor_seconds(campaign.pid) - worked
+        time.sleep(0.02)
+    # On a busy host its processor time tells how long it would have taken.
+    assert min(time.monotonic() - started, spent) < 3
+    assert campaign.returncode == code
+    assert not of_campaign(campaign.pid)
+    assert not [*Path("/dev/shm").glob(mine), *Path("/tmp").glob(mine)]
+    client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("sparserl-bench")
+    assert experiment is not None
+    runs = client.search_runs([experiment.experiment_id])
+    assert runs
+    assert {run.info.status for run in runs} == {"KILLED"}
+
+
+def test_a_killed_campaign_leaves_no_process(campaign: subprocess.Popen[bytes]) -> None:
+    campaign.kill()
+    campaign.wait()
+    assert until(lambda: not of_campaign(campaign.pid), 3)
