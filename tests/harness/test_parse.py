@@ -198,10 +198,10 @@ def test_a_forward_declaration_is_not_a_second_definition() -> None:
     ids=["raw strings", "comments", "quotes", "kernels", "parentheses"],
 )
 def test_no_text_takes_long_to_refuse(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with suppress(ParseError):
         parse(HEADER + text)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 @settings(max_examples=300, deadline=None)
