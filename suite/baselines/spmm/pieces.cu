@@ -1,9 +1,8 @@
 //! op spmm
 //! format csr
-//! choose LANES 8 32
+//! choose LANES 4 8 32
 //! choose PIECE 64 128
 //! let ROW 2
-//! let RESIDENT 4
 //! derived first_row int ceildiv(nnz+ROW*rows,PIECE)+1
 //! derived counts int 2 zero
 //! derived parts int (longest>PIECE)*3*(nnz//PIECE+nnz//256)
@@ -23,11 +22,13 @@
 // kernel.
 
 #define ALL 0xffffffffu
-#define GROUP 8
+#define GROUP (LANES < 8 ? LANES : 8)
 #define NEVER 0x7fffffff
 #define TEAMS (256 / LANES)  // of a block
 #define WARP_TEAMS (32 / LANES)
-#define BOUNDS __launch_bounds__(256, sizeof(real) == 4 ? RESIDENT : (RESIDENT + 1) / 2)
+// Few enough blocks a multiprocessor that a GROUP of rows of B is in flight in each team.
+#define RESIDENT (LANES == 4 ? 6 : 4)
+#define BOUNDS __launch_bounds__(256, sizeof(real) == 4 ? RESIDENT : RESIDENT / 2)
 
 __device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
 
