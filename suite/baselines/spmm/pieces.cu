@@ -27,7 +27,7 @@
 #define TEAMS (256 / LANES)  // of a block
 #define WARP_TEAMS (32 / LANES)
 // Few enough blocks a multiprocessor that a GROUP of rows of B is in flight in each team.
-#define RESIDENT (LANES == 4 ? 6 : 4)
+#define RESIDENT (LANES == 4 ? 5 : 4)
 #define BOUNDS __launch_bounds__(256, sizeof(real) == 4 ? RESIDENT : RESIDENT / 2)
 
 __device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
