@@ -3,7 +3,7 @@
 //! choose PASSES 2 4
 //! let LANES 8
 //! require n % 4 == 0
-//! require longest <= 8192 and nnz >= 16 * rows
+//! require longest <= 8192 and (nnz >= 16 * rows or nnz == 0)
 //! derived cuts int (PASSES+1)*rows
 //! prepare find_cuts grid=ceildiv(rows,256),PASSES+1 block=256
 //! launch pass_0 grid=ceildiv(rows,32),ceildiv(n,32) block=8,32
