@@ -1,9 +1,9 @@
 //! op spmv
-//! choose EDGE 2 4 8 16
+//! choose EDGE 4 8 16
 //! choose ABREAST 1 2
 //! let KEEP 24
 //! format bsr b=EDGE
-//! launch bsr grid=ceildiv(block_rows*min(32,EDGE*max(EDGE//4,1)*ABREAST),128) block=128
+//! launch bsr grid=ceildiv(block_rows*min(32,EDGE*(EDGE//4)*ABREAST),128) block=128
 
 // A team of threads per block row, each with vectors of a block's values: the blocks of a row are
 // neighbours in memory, so the team reads them without a gap, ABREAST blocks side by side and
@@ -11,8 +11,8 @@
 // EDGE rows from the L1. About KEEP megabytes are read as if for keeps, so that they lie in the L2
 // when the matrix is multiplied again, spread over the blocks so that L2 and memory work at once.
 
-constexpr int WIDE = EDGE < 4 ? EDGE : 4;  // values a thread takes at once, all of one row
-constexpr int PER_ROW = EDGE / WIDE;       // threads that share a row of a block
+constexpr int WIDE = 4;               // values a thread takes at once, all of one row
+constexpr int PER_ROW = EDGE / WIDE;  // threads that share a row of a block
 constexpr int HEIGHT = EDGE < 16 ? EDGE : 8 / ABREAST;  // rows of a block that they take at once
 constexpr int SHARERS = HEIGHT * PER_ROW;               // threads that share a block
 constexpr int ROWS = EDGE / HEIGHT;                     // rows of a block to each thread
@@ -23,12 +23,6 @@ constexpr int SHARES = 32;                              // the kept part is a mu
 template <bool KEPT, typename T>
 __device__ T fetch(const T* from) {
   return KEPT ? *from : __ldcs(from);
-}
-
-template <bool KEPT>
-__device__ void load(const real* from, real (&to)[2]) {
-  const real2 v = fetch<KEPT>((const real2*)from);
-  to[0] = v.x, to[1] = v.y;
 }
 
 template <bool KEPT>

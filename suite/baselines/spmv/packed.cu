@@ -1,8 +1,8 @@
 //! op spmv
 //! choose BITS 16 32
-//! choose TEAM 1 2 8
+//! choose TEAM 1 2
 //! let KEEP 24
-//! choose BATCH 2 4
+//! let BATCH 2
 //! format csr
 //! require 4 * rows * longest <= 5 * nnz
 //! require BITS == 32 or cols <= 65536 or (reach < 32768 and rows < cols + 32768)

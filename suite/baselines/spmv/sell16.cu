@@ -1,6 +1,6 @@
 //! op spmv
 //! choose TEAM 1 2
-//! choose BATCH 1 2
+//! let BATCH 2
 //! let KEEP 24
 //! format sell c=32 sigma=1024
 //! require cols <= 16777216 and longest <= 4096
