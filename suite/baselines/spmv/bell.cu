@@ -3,7 +3,7 @@
 //! choose TEAM 1 2
 //! let KEEP 24
 //! format bsr b=EDGE
-//! require cols % EDGE == 0
+//! require cols % EDGE == 0 or nnz == 0
 //! require 4 * block_rows * width <= 5 * blocks
 //! derived codes int width*block_rows
 //! derived packed real width*EDGE*32*ceildiv(rows,32)
