@@ -224,8 +224,13 @@ class Device(Protocol):
         """Does what loading needs beforehand and may take long; not the program's time."""
         ...
 
-    def once_us(self, run: Callable[[], None]) -> float | None:
-        """Device time of something that is done once, microseconds; None on the emulator."""
+    def once_us(self, run: Callable[[], None], spoil: Callable[[], None]) -> float | None:
+        """Device time of something that is done once, microseconds; None on the emulator.
+
+        Args:
+            run: Enqueues it.
+            spoil: Enqueues, untimed, what makes an earlier result useless.
+        """
         ...
 
     def measure(

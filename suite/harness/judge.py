@@ -111,6 +111,10 @@ class _Checks:
         self._stage.shake()
         self._executable.refresh()
 
+    def spoil_derived(self) -> None:
+        """Makes what was derived earlier useless."""
+        self._poison(*self._stage.derived, *self._stage.scratch)
+
     def fresh(self, number: int) -> None:
         """Prepares and runs once on the input set, into a poisoned output, and compares."""
         self._stage.use(number)
@@ -120,7 +124,7 @@ class _Checks:
         self._compare(f"on input set {number + 1}")
 
     def _run(self) -> None:
-        self._poison(*self._stage.derived, *self._stage.scratch)
+        self.spoil_derived()
         self._executable.prepare()
         self._stage.note()
         self._poison(self._stage.output, *self._stage.scratch)
@@ -222,7 +226,9 @@ def judge(
             checks.spoil()
             timed = device.measure(executable.run, checks.spoil, precision)
             checks.timed()
-            prepare_us = device.once_us(executable.prepare) if stage.derived else 0.0
+            prepare_us = 0.0
+            if stage.derived:
+                prepare_us = device.once_us(executable.prepare, checks.spoil_derived)
             checks.fresh(EXACT)
         checks.repeated(repeats)
     except _Refused as refusal:

@@ -236,3 +236,9 @@ def test_graphs_are_given_back_even_after_a_fault(lab: Lab) -> None:
         lab.clock.measure(lab.run, lab.spoil, Precision())
     assert caught.value.status is Status.MEMORY_FAULT
     assert lab.driver.graphs == 0
+
+
+def test_what_is_done_once_is_timed_with_its_earlier_result_spoilt(lab: Lab) -> None:
+    lab.answer_us = 1.0  # where an earlier result lies there
+    assert lab.clock.once(lab.run, lab.spoil) == pytest.approx(HOT_US)
+    assert lab.driver.graphs == 0

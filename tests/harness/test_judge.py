@@ -75,7 +75,8 @@ class Lab:
     def digest(self, buffer: np.ndarray) -> int:
         return hash(buffer.tobytes())
 
-    def once_us(self, run: Callable[[], None]) -> float | None:
+    def once_us(self, run: Callable[[], None], spoil: Callable[[], None]) -> float | None:
+        spoil()
         run()
         return 5.0
 

@@ -66,12 +66,19 @@ class Clock:
         self._call(self._api.cuEventSynchronize, end)
         return self._elapsed(begin, end)
 
-    def once(self, run: Callable[[], None]) -> float:
-        """Microseconds of something that is done once: the median of three replays."""
+    def once(self, run: Callable[[], None], spoil: Callable[[], None]) -> float:
+        """Microseconds of something that is done once: the median of three replays.
+
+        Before each its earlier result is spoilt, which is not timed.
+        """
         begin, end = self._events[:2]
         with self._graph(run) as graph:
             self._replay(graph)
-            return median(self._between(begin, end, graph) for _ in range(3))
+            samples = []
+            for _ in range(3):
+                spoil()
+                samples.append(self._between(begin, end, graph))
+            return median(samples)
 
     def hot(self, run: Callable[[], None], precision: Precision) -> Timing:
         """Back-to-back time."""
