@@ -139,7 +139,7 @@ class Lab:
             cold, spoilt = self.cold, self.spoilt
             self.cold = self.spoilt = False
             if cold:
-                return COLD_US
+                return COLD_US if spoilt else COLD_US * self.answer_us / HOT_US
             return HOT_US if spoilt else self.answer_us
 
         self.driver.spend(us)
@@ -158,6 +158,7 @@ def test_hot_cold_and_fresh_are_microseconds_of_one_multiplication(lab: Lab) -> 
     assert found.hot.median_us == pytest.approx(HOT_US)
     assert found.cold.median_us == pytest.approx(COLD_US)
     assert found.fresh_us == pytest.approx(HOT_US)
+    assert found.warm_us == pytest.approx(COLD_US)
     assert (found.hot.launches, found.cold.launches) == (40, 1)
     assert found.hot.settled
     assert found.cold.settled
@@ -168,6 +169,8 @@ def test_an_answer_that_is_only_looked_up_is_fast_hot_and_slow_fresh(lab: Lab) -
     found = lab.clock.measure(lab.run, lab.spoil, Precision())
     assert found.hot.median_us == pytest.approx(1.0)
     assert found.fresh_us == pytest.approx(HOT_US)
+    assert found.warm_us == pytest.approx(COLD_US / HOT_US)
+    assert found.cold.median_us == pytest.approx(COLD_US)
 
 
 @pytest.mark.parametrize("launches", [1, 8])

@@ -7,7 +7,8 @@ launches most. So every competitor is captured into a graph:
 - cold: the output is spoilt and the L2 flushed before each multiplication, lines that were to
   persist in it included, and event nodes inside the graph enclose the multiplication alone;
 - fresh: as hot, but the output is spoilt before each, and the time of spoiling alone is taken off.
-  A program that finds its answer lying there from the last run is fast hot, and slow here.
+  A program that finds its answer lying there from the last run is fast hot, and slow here;
+- warm: as cold, with nothing spoilt. Nothing but an earlier answer can make it faster than cold.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from suite.harness.device import DeviceFault, Measured
 from suite.harness.timing import Precision, enough, summarise
 
 _UNSUPPORTED = 801  # CUDA_ERROR_NOT_SUPPORTED
+
+WARM = Precision(least=5, most=9, budget_ms=2.0)
 
 
 class Clock:
@@ -49,13 +52,15 @@ class Clock:
         precision: Precision,
         look: Callable[[], None] = lambda: None,
     ) -> Measured:
-        """Hot, cold and fresh times of ``run``; ``look`` is called before, between and after."""
+        """All times of ``run``; ``look`` is called before, between and after."""
         look()
         hot = self.hot(run, precision)
         look()
         cold = self.cold(run, spoil, precision)
+        warm = self.cold(run, lambda: None, WARM)
         look()
-        return Measured(hot, cold, self.fresh(run, spoil, hot.launches))
+        fresh_us = self.fresh(run, spoil, hot.launches)
+        return Measured(hot, cold, fresh_us, warm_us=warm.median_us)
 
     def single(self, run: Callable[[], None]) -> float:
         """Microseconds of one run between events, launch cost included."""
@@ -123,7 +128,7 @@ class Clock:
     def cold(
         self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
     ) -> Timing:
-        """Time with the L2 flushed and the output spoilt before each multiplication."""
+        """Time with the output spoilt and the L2 flushed before each multiplication."""
         external = self._api.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
         begin, end = self._events
 
