@@ -59,26 +59,39 @@ struct Dense {
   __device__ Vec operator[](int row) const { return top[(size_t)min(max(row, 0), last) * length]; }
 };
 
+// The values of HEIGHT rows on one diagonal.
+struct Values {
+  real4 of[HEIGHT / 4];
+
+  __device__ void load(const real* __restrict__ vals) {
+#pragma unroll
+    for (int i = 0; i < HEIGHT / 4; ++i) of[i] = ((const real4*)vals)[i];
+  }
+};
+
 // STEPS neighbouring diagonals, of which the window already has all but the last row of each.
+// `ahead` has the values of the first, and then those of the diagonal after the last, which are on
+// their way from memory while other rows of B come from the caches.
 template <int STEPS, typename Vec>
-__device__ void slide(const real* __restrict__ vals, int pitch, const Dense<Vec>& B, int col,
-                      Vec (&window)[HEIGHT], Vec (&sum)[HEIGHT]) {
-  real4 value[STEPS][HEIGHT / 4];
+__device__ void slide(const real* __restrict__ vals, const real* __restrict__ last, int pitch,
+                      const Dense<Vec>& B, int col, Values& ahead, Vec (&window)[HEIGHT],
+                      Vec (&sum)[HEIGHT]) {
+  Values value[STEPS + 1];
   Vec next[STEPS];
+  value[0] = ahead;
 #pragma unroll
   for (int d = 0; d < STEPS; ++d) {
+    const real* after = vals + (size_t)(d + 1) * pitch;
+    value[d + 1].load(d + 1 < STEPS || after < last ? after : last);
     next[d] = B[col + d + HEIGHT - 1];
-#pragma unroll
-    for (int i = 0; i < HEIGHT / 4; ++i) {
-      value[d][i] = ((const real4*)(vals + (size_t)d * pitch))[i];
-    }
   }
+  ahead = value[STEPS];
 #pragma unroll
   for (int d = 0; d < STEPS; ++d) {
     window[(d + HEIGHT - 1) % HEIGHT] = next[d];
 #pragma unroll
     for (int i = 0; i < HEIGHT / 4; ++i) {
-      const real4& v = value[d][i];
+      const real4& v = value[d].of[i];
       axpy(v.x, window[(d + 4 * i) % HEIGHT], sum[4 * i]);
       axpy(v.y, window[(d + 4 * i + 1) % HEIGHT], sum[4 * i + 1]);
       axpy(v.z, window[(d + 4 * i + 2) % HEIGHT], sum[4 * i + 2]);
@@ -104,6 +117,9 @@ __device__ void multiply(int rows, int cols, int n, int diags, int pitch,
   Vec sum[HEIGHT];
 #pragma unroll
   for (int i = 0; i < HEIGHT; ++i) sum[i] = Vec();
+  const real* last = vals + (size_t)max(diags - 1, 0) * pitch;
+  Values ahead;
+  if (diags > 0) ahead.load(vals);
   for (int d = 0, run; d < diags; d += run) {
     run = runs[d];
     int col = row + offsets[d];
@@ -113,7 +129,7 @@ __device__ void multiply(int rows, int cols, int n, int diags, int pitch,
     for (int i = 0; i < HEIGHT - 1; ++i) window[i] = dense[col + i];
     int left = run;
     for (; left >= 4; left -= 4, col += 4, value += 4 * (size_t)pitch) {
-      slide<4>(value, pitch, dense, col, window, sum);
+      slide<4>(value, last, pitch, dense, col, ahead, window, sum);
 #if HEIGHT == 8
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -122,9 +138,9 @@ __device__ void multiply(int rows, int cols, int n, int diags, int pitch,
       }
 #endif
     }
-    if (left == 1) slide<1>(value, pitch, dense, col, window, sum);
-    if (left == 2) slide<2>(value, pitch, dense, col, window, sum);
-    if (left == 3) slide<3>(value, pitch, dense, col, window, sum);
+    if (left == 1) slide<1>(value, last, pitch, dense, col, ahead, window, sum);
+    if (left == 2) slide<2>(value, last, pitch, dense, col, ahead, window, sum);
+    if (left == 3) slide<3>(value, last, pitch, dense, col, ahead, window, sum);
   }
 #pragma unroll
   for (int i = 0; i < HEIGHT; ++i) {

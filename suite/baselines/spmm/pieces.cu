@@ -1,14 +1,13 @@
 //! op spmm
 //! format csr
-//! choose LANES 8 32
+//! choose LANES 4 8 32
 //! choose PIECE 64 128
 //! let ROW 2
-//! let RESIDENT 4
 //! derived first_row int ceildiv(nnz+ROW*rows,PIECE)+1
-//! derived counts int 2 zero
+//! derived counts int 3 zero
 //! derived parts int (longest>PIECE)*3*(nnz//PIECE+nnz//256)
 //! derived cuts int (longest>256)*3*(nnz//256)
-//! workspace partial real (longest>256)*(nnz//PIECE+nnz//256)*n
+//! workspace partial real (longest>256)*(nnz//128)*n
 //! prepare find_pieces grid=ceildiv(ceildiv(nnz+ROW*rows,PIECE)+1,256) block=256
 //! prepare find_parts grid=(longest>PIECE)*ceildiv(rows,256) block=256
 //! launch pieces_vec4 grid=(n%4==0)*(ceildiv(ceildiv(nnz+ROW*rows,PIECE),256//LANES)+(longest>PIECE)*min(ceildiv(nnz//PIECE+nnz//256,8),8*sms)),ceildiv(n,4*LANES) block=LANES,256//LANES
@@ -23,11 +22,13 @@
 // kernel.
 
 #define ALL 0xffffffffu
-#define GROUP 8
+#define GROUP (LANES < 8 ? LANES : 8)
 #define NEVER 0x7fffffff
 #define TEAMS (256 / LANES)  // of a block
 #define WARP_TEAMS (32 / LANES)
-#define BOUNDS __launch_bounds__(256, sizeof(real) == 4 ? RESIDENT : (RESIDENT + 1) / 2)
+// Few enough blocks a multiprocessor that a GROUP of rows of B is in flight in each team.
+#define RESIDENT (LANES == 4 ? 5 : 4)
+#define BOUNDS __launch_bounds__(256, sizeof(real) == 4 ? RESIDENT : RESIDENT / 2)
 
 __device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
 
@@ -93,7 +94,8 @@ extern "C" __global__ void find_pieces(int rows, long long nnz, const int* __res
   first_row[piece] = piece == pieces ? rows : low;
 }
 
-// Lists the parts of every row of more than PIECE entries, and the rows that have several.
+// Lists the parts of every row of more than PIECE entries, and the rows that have several: row,
+// first partial sum and how many.
 extern "C" __global__ void find_parts(int rows, long long nnz, int sms,
                                       const int* __restrict__ row_ptr, int* __restrict__ counts,
                                       int* __restrict__ parts, int* __restrict__ cuts) {
@@ -108,19 +110,21 @@ extern "C" __global__ void find_parts(int rows, long long nnz, int sms,
     const int entries = __shfl_sync(ALL, count, owner);
     const int several = (entries - 1) / size + 1;
     const int of = (int)(row - lane) + owner;
-    int at = 0;
+    int at = 0, slot = 0;
     if (lane == 0) {
       at = atomicAdd(&counts[0], several);
       if (several > 1) {
+        slot = atomicAdd(&counts[2], several);
         int* cut = cuts + 3 * atomicAdd(&counts[1], 1);
-        cut[0] = of, cut[1] = at, cut[2] = several;
+        cut[0] = of, cut[1] = slot, cut[2] = several;
       }
     }
     at = __shfl_sync(ALL, at, 0);
+    slot = __shfl_sync(ALL, slot, 0);
     for (int i = lane; i < several; i += 32) {
       int* part = parts + 3 * (size_t)(at + i);
       const int done = i * size;
-      part[0] = several > 1 ? -1 : of;
+      part[0] = several > 1 ? -1 - (slot + i) : of;
       part[1] = from + done;
       part[2] = min(entries - done, size);
     }
@@ -197,7 +201,7 @@ __device__ void sum_parts(int warp, int warps, int length, int at, int parts_at_
   const int team = lane / LANES;
   const bool inside = at < length;
   for (int part = warp; part < parts_at_all; part += warps) {
-    const int row = parts[3 * (size_t)part];
+    const int row = parts[3 * (size_t)part];  // or where to leave the sum, from -1 down
     const int begin = parts[3 * (size_t)part + 1];
     const int count = __reduce_max_sync(ALL, parts[3 * (size_t)part + 2]);  // the same in all
     Vec sum = Vec();
@@ -228,7 +232,7 @@ __device__ void sum_parts(int warp, int warps, int length, int at, int parts_at_
     for (int step = 16; step >= LANES; step /= 2) add(from_lane(sum, step), sum);
     if (team == 0 && inside) {
       if (row < 0) {
-        partial[(size_t)part * length + at] = sum;
+        partial[(size_t)(-1 - row) * length + at] = sum;
       } else {
         put(C + (size_t)row * length + at, sum);
       }
