@@ -1,6 +1,6 @@
 //! op spmm
 //! format dia
-//! choose LANES 8 32
+//! let LANES 8
 //! let HEIGHT 4
 //! let THREADS 768
 //! require rows + cols < 2147480000

@@ -1,6 +1,6 @@
 //! op spmm
 //! format csr
-//! choose LANES 4 8 32
+//! choose LANES 8 32
 //! choose SPLIT 1 4
 //! choose RESIDENT 4 6
 //! require longest <= 8192 and LANES * SPLIT <= 32
@@ -16,7 +16,7 @@
 // device.
 
 #define ALL 0xffffffffu
-#define GROUP (LANES < 8 ? LANES : 8)
+#define GROUP 8
 // RESIDENT blocks a multiprocessor leave registers for a whole GROUP in flight, or for more teams.
 #define BOUNDS __launch_bounds__(256, sizeof(real) == 4 ? RESIDENT : (RESIDENT + 1) / 2)
 

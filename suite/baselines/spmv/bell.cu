@@ -1,21 +1,20 @@
 //! op spmv
 //! choose EDGE 2 3 4 8 16
-//! choose TEAM 1 2
 //! let KEEP 24
 //! format bsr b=EDGE
-//! require cols % EDGE == 0
+//! require cols % EDGE == 0 or nnz == 0
 //! require 4 * block_rows * width <= 5 * blocks
 //! derived codes int width*block_rows
 //! derived packed real width*EDGE*32*ceildiv(rows,32)
 //! prepare pack grid=ceildiv(rows,32) block=32,8
-//! launch multiply grid=ceildiv(rows*TEAM,128) block=128
+//! launch multiply grid=ceildiv(rows,128) block=128
 
 // Blocked ELLPACK (Choi, Singh and Vuduc, 2010) for block rows of about equal length, made of BSR
 // on the device: a thread per row reads its row of each block as vectors, and the threads of a warp
 // lie side by side. Nothing stands before the values, no sums cross threads, one column index
-// serves a block. TEAM threads share a row; about KEEP megabytes are read as if for keeps, so that
-// they lie in the L2 when the matrix is multiplied again, spread over the blocks so that L2 and
-// memory work at the same time.
+// serves a block. About KEEP megabytes are read as if for keeps, so that they lie in the L2 when
+// the matrix is multiplied again, spread over the blocks so that L2 and memory work at the same
+// time.
 
 // The rows of a block are cut into pieces of WIDE values: piece p of block k of row r lies at
 // ((k * PIECES + p) * pitch + r) * WIDE.
@@ -87,14 +86,14 @@ struct Row {
   const real* x;
 };
 
-// Sum over COUNT blocks, the first and every TEAM-th after it, all of which are under way at once.
+// Sum over COUNT blocks, all of which are under way at once.
 template <bool KEPT, int COUNT>
 __device__ real sum_blocks(const Row& row, int first) {
   int col[COUNT];
   real v[COUNT][PIECES][WIDE];
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
-    const size_t k = first + i * TEAM;
+    const size_t k = first + i;
     col[i] = fetch<KEPT>(row.codes + k * row.block_rows);
 #pragma unroll
     for (int p = 0; p < PIECES; ++p) {
@@ -115,12 +114,12 @@ __device__ real sum_blocks(const Row& row, int first) {
   return sum;
 }
 
-// One member's share of a row from block k on: batches while they are full, then smaller ones.
+// A row from block k on: batches while they are full, then smaller ones.
 template <bool KEPT, int COUNT>
 __device__ real sum_from(const Row& row, int k) {
   real sum = 0;
 #pragma unroll 1
-  for (; k + (COUNT - 1) * TEAM < row.width; k += COUNT * TEAM) {
+  for (; k + COUNT <= row.width; k += COUNT) {
     sum += sum_blocks<KEPT, COUNT>(row, k);
   }
   if constexpr (COUNT > 1) sum += sum_from<KEPT, COUNT / 2>(row, k);
@@ -130,19 +129,11 @@ __device__ real sum_from(const Row& row, int k) {
 extern "C" __global__ void __launch_bounds__(128, 8)
     multiply(int rows, int block_rows, int width, const int* __restrict__ codes,
              const real* __restrict__ packed, const real* __restrict__ x, real* __restrict__ y) {
-  const int lane = threadIdx.x % 32;
-  const int member = lane / (32 / TEAM);
-  const long long warp = (128LL * blockIdx.x + threadIdx.x) / 32;
-  const long long row = warp * (32 / TEAM) + lane % (32 / TEAM);
+  const long long row = 128LL * blockIdx.x + threadIdx.x;
+  if (row >= rows) return;
   const size_t pitch = pitch_of(rows);
   const float megabytes = (float)width * EDGE * pitch * sizeof(real) / (1 << 20);
   const bool kept = blockIdx.x % SHARES * megabytes < (float)SHARES * KEEP;
-  real sum = 0;
-  if (row < rows) {
-    const Row mine = {width, block_rows, pitch, codes + row / EDGE, packed + row * WIDE, x};
-    sum = kept ? sum_from<true, BATCH>(mine, member) : sum_from<false, BATCH>(mine, member);
-  }
-#pragma unroll
-  for (int step = 32 / TEAM; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-  if (member == 0 && row < rows) y[row] = sum;
+  const Row mine = {width, block_rows, pitch, codes + row / EDGE, packed + row * WIDE, x};
+  y[row] = kept ? sum_from<true, BATCH>(mine, 0) : sum_from<false, BATCH>(mine, 0);
 }

@@ -1,55 +1,122 @@
 //! op spmv
-//! choose EDGE 2 4 8
+//! choose EDGE 4 8 16
+//! choose ABREAST 1 2
+//! let KEEP 24
 //! format bsr b=EDGE
-//! launch bsr grid=ceildiv(block_rows*EDGE*4,256) block=256
+//! launch bsr grid=ceildiv(block_rows*min(32,EDGE*(EDGE//4)*ABREAST),128) block=128
 
-// A team of threads per block row, each with one vector of a block's values a step: blocks of a row
-// are neighbours in memory, so the team reads them without a gap. One column index serves a whole
-// block, and a vector of x serves EDGE rows from the L1.
+// A team of threads per block row, each with vectors of a block's values: the blocks of a row are
+// neighbours in memory, so the team reads them without a gap, ABREAST blocks side by side and
+// several steps under way at once. One column index serves a whole block, and a vector of x serves
+// EDGE rows from the L1. About KEEP megabytes are read as if for keeps, so that they lie in the L2
+// when the matrix is multiplied again, spread over the blocks so that L2 and memory work at once.
 
-#define TEAM (EDGE * 4)
-#define WIDTH (EDGE < 4 ? EDGE : 4)   // values a thread takes at once, all of one row
-#define PIECES (EDGE * EDGE / WIDTH)  // threads that share a block
-#define PER_ROW (EDGE / WIDTH)        // threads that share a row of a block
+constexpr int WIDE = 4;               // values a thread takes at once, all of one row
+constexpr int PER_ROW = EDGE / WIDE;  // threads that share a row of a block
+constexpr int HEIGHT = EDGE < 16 ? EDGE : 8 / ABREAST;  // rows of a block that they take at once
+constexpr int SHARERS = HEIGHT * PER_ROW;               // threads that share a block
+constexpr int ROWS = EDGE / HEIGHT;                     // rows of a block to each thread
+constexpr int TEAM = SHARERS * ABREAST;                 // threads to a block row
+constexpr int BATCH = EDGE < 16 ? 4 : 2;                // blocks of a thread under way at once
+constexpr int SHARES = 32;                              // the kept part is a multiple of 1/SHARES
 
-#if EDGE == 2
-typedef real2 Piece;
-#else
-typedef real4 Piece;
-#endif
-
-__device__ real dot(const real2& a, const real2& b) { return a.x * b.x + a.y * b.y; }
-
-__device__ real dot(const real4& a, const real4& b) {
-  return a.x * b.x + a.y * b.y + (a.z * b.z + a.w * b.w);
+template <bool KEPT, typename T>
+__device__ T fetch(const T* from) {
+  return KEPT ? *from : __ldcs(from);
 }
 
-extern "C" __global__ void bsr(int rows, int cols, int block_rows, const int* __restrict__ row_ptr,
-                               const int* __restrict__ col_idx, const real* __restrict__ vals,
-                               const real* __restrict__ x, real* __restrict__ y) {
-  const long long block_row = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / TEAM;
-  const int lane = threadIdx.x % TEAM;
-  const int piece = lane % PIECES;
-  const int within = piece % PER_ROW * WIDTH;  // first column of the piece within the block
-  real sum = 0;
-  if (block_row < block_rows) {
-    const int end = row_ptr[block_row + 1];
-#pragma unroll 2
-    for (int k = row_ptr[block_row] + lane / PIECES; k < end; k += TEAM / PIECES) {
-      const real* at = vals + (size_t)k * (EDGE * EDGE) + piece * WIDTH;
-      const long long col = (long long)col_idx[k] * EDGE + within;
-      if (col + WIDTH <= cols) {
-        sum += dot(*(const Piece*)at, *(const Piece*)(x + col));
-      } else {
-        for (int i = 0; col + i < cols; ++i) sum += at[i] * x[col + i];
-      }
+template <bool KEPT>
+__device__ void load(const float* from, float (&to)[4]) {
+  const float4 v = fetch<KEPT>((const float4*)from);
+  to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+}
+
+template <bool KEPT>
+__device__ void load(const double* from, double (&to)[4]) {
+  const double2 low = fetch<KEPT>((const double2*)from);
+  const double2 high = fetch<KEPT>((const double2*)from + 1);
+  to[0] = low.x, to[1] = low.y, to[2] = high.x, to[3] = high.y;
+}
+
+// What a thread multiplies by: vals and x at its place within a block.
+struct Place {
+  long long cols;  // from this place on
+  const int* col_idx;
+  const real* vals;
+  const real* x;
+};
+
+// Adds COUNT blocks, the first and every ABREAST-th after it, all of which are under way at once.
+template <bool KEPT, int COUNT>
+__device__ void add_blocks(const Place& at, int first, real (&sum)[ROWS]) {
+  long long col[COUNT];
+  real v[COUNT][ROWS][WIDE], u[COUNT][WIDE];
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    const int k = first + i * ABREAST;
+    col[i] = (long long)fetch<KEPT>(at.col_idx + k) * EDGE;
+    const real* from = at.vals + (size_t)k * (EDGE * EDGE);
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) load<KEPT>(from + r * HEIGHT * EDGE, v[i][r]);
+  }
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    if (col[i] + WIDE <= at.cols) {
+      load<true>(at.x + col[i], u[i]);
+    } else {
+#pragma unroll
+      for (int c = 0; c < WIDE; ++c) u[i][c] = col[i] + c < at.cols ? at.x[col[i] + c] : 0;
     }
   }
-  // Lanes that hold the same row differ in the bits below PER_ROW and from PIECES on.
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+      for (int c = 0; c < WIDE; ++c) sum[r] += v[i][r][c] * u[i][c];
+    }
+  }
+}
+
+// Adds the thread's blocks from k on: batches while they are full, then smaller ones.
+template <bool KEPT, int COUNT>
+__device__ void add_from(const Place& at, int k, int end, real (&sum)[ROWS]) {
+#pragma unroll 1
+  for (; k + (COUNT - 1) * ABREAST < end; k += COUNT * ABREAST) add_blocks<KEPT, COUNT>(at, k, sum);
+  if constexpr (COUNT > 1) add_from<KEPT, COUNT / 2>(at, k, end, sum);
+}
+
+extern "C" __global__ void __launch_bounds__(128, 32 / sizeof(real))
+    bsr(int rows, int cols, int block_rows, int blocks, const int* __restrict__ row_ptr,
+        const int* __restrict__ col_idx, const real* __restrict__ vals, const real* __restrict__ x,
+        real* __restrict__ y) {
+  const long long block_row = (128LL * blockIdx.x + threadIdx.x) / TEAM;
+  const int sharer = threadIdx.x % SHARERS;
+  const int within = sharer % PER_ROW * WIDE;  // first column of the thread's vector
+  const float megabytes = (float)blocks * (EDGE * EDGE * sizeof(real)) / (1 << 20);
+  const bool kept = blockIdx.x % SHARES * megabytes < (float)SHARES * KEEP;
+  real sum[ROWS] = {};
+  if (block_row < block_rows) {
+    const int end = row_ptr[block_row + 1];
+    const int k = row_ptr[block_row] + threadIdx.x % TEAM / SHARERS;
+    const Place at = {cols - within, col_idx, vals + sharer * WIDE, x + within};
+    if (kept) {
+      add_from<true, BATCH>(at, k, end, sum);
+    } else {
+      add_from<false, BATCH>(at, k, end, sum);
+    }
+  }
+  // Lanes that hold the same row differ in the bits below PER_ROW and from SHARERS on.
 #pragma unroll
   for (int bit = 1; bit < TEAM; bit *= 2) {
-    if (bit < PER_ROW || bit >= PIECES) sum += __shfl_xor_sync(0xffffffffu, sum, bit);
+    if (bit >= PER_ROW && bit < SHARERS) continue;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], bit);
   }
-  const long long row = block_row * EDGE + piece / PER_ROW;
-  if (lane < PIECES && piece % PER_ROW == 0 && row < rows) y[row] = sum;
+  if (threadIdx.x % TEAM >= SHARERS || within > 0) return;
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+    const long long row = block_row * EDGE + sharer / PER_ROW + r * HEIGHT;
+    if (row < rows) y[row] = sum[r];
+  }
 }

@@ -1,7 +1,6 @@
 //! op spmv
 //! format coo
-//! choose TILE 36864 73728 147456
-//! choose BLOCK 512 1024
+//! choose TILE 73728 147456
 //! choose GROUP 1 4
 //! let CHUNK 256
 //! require rows*ceildiv(cols*itemsize,TILE)<=8*nnz+65536
@@ -10,7 +9,7 @@
 //! derived firsts int rows*ceildiv(cols*itemsize,TILE)
 //! derived bucket_entries int ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)
 //! derived bucket_chunk int ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)+1
-//! derived spans int 4*(sms*1024//BLOCK)
+//! derived spans int 4*(sms*147456//TILE)
 //! derived chunk_info unsigned nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)
 //! derived tile_heads ushort 32*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
 //! derived tile_groups ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
@@ -24,7 +23,7 @@
 //! prepare scatter grid=ceildiv(nnz,256) block=256
 //! prepare mark grid=ceildiv(nnz,2048)+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384) block=256
 //! init zero
-//! launch coltile grid=min(sms*1024//BLOCK,nnz) block=BLOCK shared=TILE+BLOCK*33*itemsize//4
+//! launch coltile grid=min(sms*147456//TILE,nnz) block=TILE//144 shared=TILE+TILE//144*33*itemsize//4
 
 // Where columns are scattered, every entry costs a 32-byte gather of x from the L2, and that, not
 // the matrix, is what takes the time. So entries are sorted by tiles of columns whose x fits into
@@ -35,6 +34,7 @@
 // and 16 bits for each group of rows.
 
 #define ALL 0xffffffffu
+#define BLOCK (TILE / 144)               // threads: 1024 a multiprocessor
 #define COLS (TILE / (int)sizeof(real))  // columns of a tile
 #define EACH (CHUNK / 32)                // entries of a chunk that a lane takes, neighbours
 #define STAGE (CHUNK + CHUNK / 32)       // sums of a warp, a gap after every 32
@@ -58,8 +58,7 @@ __device__ int find_last(const int* from, int count, int stride, int cost, long 
   int low = 0, high = count;
   while (high - low > 1) {
     const int middle = low + (high - low) / 2;
-    const bool above = from[(size_t)middle * stride] + (long long)middle * cost > key;
-    (above ? high : low) = middle;
+    (from[(size_t)middle * stride] + (long long)middle * cost > key ? high : low) = middle;
   }
   return low;
 }
@@ -265,9 +264,8 @@ __device__ Share load_share(const Stored& stored, int chunk, int lane) {
   share.cols = __ldcs((const uint4*)(stored.cols + slot) + lane);
   share.group = __ldcs(stored.groups + slot + lane);
 #pragma unroll
-  for (int i = 0; i < EACH / VECTOR; ++i) {
+  for (int i = 0; i < EACH / VECTOR; ++i)
     share.values[i] = __ldcs((const uint4*)(stored.vals + slot) + i * 32 + lane);
-  }
   return share;
 }
 
@@ -313,14 +311,13 @@ __device__ void add(const float (&sum)[4], unsigned, float* y) {
 template <class T, int N>
 __device__ void add(const T (&sum)[N], unsigned present, T* y) {
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
+  for (int i = 0; i < N; ++i)
     if (present >> i & 1) atomicAdd(y + i, sum[i]);
-  }
 }
 
-// Adds a group a lane to y. `from`: first run of the first lane's; returned: that of those to come.
-__device__ int add_groups(unsigned group, int first_row, int rows, int from, const real* stage,
-                          real* y) {
+// Adds a group a lane to y, of which `left` rows are there. `from`: first run of the first lane's
+// group; returned: that of those to come.
+__device__ int add_groups(unsigned group, int left, int from, const real* stage, real* y) {
   const unsigned present = group & ((1u << GROUP) - 1), below = (1u << threadIdx.x % 32) - 1;
   int run = from;
 #pragma unroll
@@ -333,12 +330,10 @@ __device__ int add_groups(unsigned group, int first_row, int rows, int from, con
   real sum[GROUP];
 #pragma unroll
   for (int i = 0; i < GROUP; ++i) {
-    const bool there = present >> i & 1;
-    sum[i] = there ? stage[staged(run)] : 0;
-    run += there;
+    sum[i] = present >> i & 1 ? stage[staged(run++)] : 0;
   }
-  const long long row = first_row + (long long)(group >> GROUP) * GROUP;
-  if (row + GROUP <= rows) {
+  const int row = (int)(group >> GROUP) * GROUP;
+  if (row + GROUP <= left) {
     add(sum, present, y + row);
   } else {
     add<real, GROUP>(sum, present, y + row);
@@ -385,7 +380,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
       int from = 0;
 #pragma unroll
       for (int i = 0; i < EACH; ++i) {
-        if (i * 32 < groups) from = add_groups(group[i], first_row, rows, from, stage, y);
+        if (GROUP == 1) {  // the runs themselves
+          const int run = i * 32 + lane;
+          if (run < groups) atomicAdd(y + first_row + (group[i] >> 1), stage[staged(run)]);
+        } else if (i * 32 < groups) {
+          from = add_groups(group[i], rows - first_row, from, stage, y + first_row);
+        }
       }
       __syncwarp();
     }

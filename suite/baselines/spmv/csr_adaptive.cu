@@ -1,6 +1,6 @@
 //! op spmv
 //! format csr
-//! choose SHARE 1024 2048
+//! let SHARE 2048
 //! require longest<=65536
 //! derived first_rows int ceildiv(rows+nnz,SHARE)+1
 //! prepare divide grid=rows//256+1 block=256

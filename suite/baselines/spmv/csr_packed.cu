@@ -1,6 +1,6 @@
 //! op spmv
 //! format csr
-//! choose WORDS 4 8
+//! let WORDS 4
 //! require longest<=15
 //! derived lengths unsigned 4*WORDS*ceildiv(rows,32*WORDS)
 //! derived starts int WORDS*ceildiv(rows,32*WORDS)

@@ -1,6 +1,6 @@
 //! op spmv
 //! format csr
-//! choose ITEMS 5 7
+//! let ITEMS 7
 //! derived starts int ceildiv(rows+nnz,256*ITEMS)+1
 //! workspace carry_rows int ceildiv(rows+nnz,256*ITEMS)
 //! workspace carry_sums real ceildiv(rows+nnz,256*ITEMS)

@@ -1,6 +1,6 @@
 //! op spmv
 //! format coo
-//! choose ROUNDS 4 8 16
+//! let ROUNDS 4
 //! derived heads uchar 32*ceildiv(nnz,128)
 //! derived run_rows int 128*ceildiv(nnz,128)
 //! prepare find_runs grid=ceildiv(nnz,1024) block=256

@@ -1,8 +1,8 @@
 //! op spmv
 //! choose BITS 16 32
-//! choose TEAM 1 2 8
+//! choose TEAM 1 2
 //! let KEEP 24
-//! choose BATCH 2 4
+//! let BATCH 2
 //! format csr
 //! require 4 * rows * longest <= 5 * nnz
 //! require BITS == 32 or cols <= 65536 or (reach < 32768 and rows < cols + 32768)
@@ -113,13 +113,20 @@ __device__ real sum_from(const Row& row, int groups, int g) {
 template <bool KEPT>
 __device__ real share(const Row& row, int member) {
   const int groups = row.longest / 4;
-  real sum = sum_from<KEPT, BATCH>(row, groups, member);
+  Code code[3];
+  real v[3] = {0, 0, 0};
+  // The entries beyond full groups set out first, so that nobody waits for them at the end.
 #pragma unroll
   for (int t = 0; t < 3; ++t) {
     const int k = groups * 4 + t;
     if (k >= row.longest || t % TEAM != member) continue;
-    const size_t slot = k * row.pitch + row.number;
-    sum += fetch<KEPT>(row.packed + slot) * row.x[fetch<KEPT>(row.codes + slot)];
+    code[t] = fetch<KEPT>(row.codes + k * row.pitch + row.number);
+    v[t] = fetch<KEPT>(row.packed + k * row.pitch + row.number);
+  }
+  real sum = sum_from<KEPT, BATCH>(row, groups, member);
+#pragma unroll
+  for (int t = 0; t < 3; ++t) {
+    if (groups * 4 + t < row.longest && t % TEAM == member) sum += v[t] * row.x[code[t]];
   }
   return sum;
 }

@@ -1,6 +1,6 @@
 //! op spmv
 //! choose TEAM 1 2
-//! choose BATCH 1 2
+//! let BATCH 2
 //! let KEEP 24
 //! format sell c=32 sigma=1024
 //! require cols <= 16777216 and longest <= 4096
@@ -141,14 +141,23 @@ __device__ real sum_from(const Slice& slice, int g) {
 
 template <bool KEPT, bool WIDE>
 __device__ real share(const Slice& slice, int member) {
+  const int grouped = slice.width / 4 * 4;
+  int from[3], code[3];
+  real v[3] = {0, 0, 0};
+  // The entries beyond full groups set out first, so that nobody waits for them at the end.
+#pragma unroll
+  for (int t = 0; t < 3; ++t) {
+    const int k = grouped + t, slot = k * 32 + slice.lane;
+    if (k >= slice.width || t % TEAM != member) continue;
+    from[t] = WIDE ? slice.highs[slot] : slice.base[k];
+    code[t] = fetch<KEPT>(slice.codes + slot);
+    v[t] = fetch<KEPT>(slice.packed + slot);
+  }
   real sum = sum_from<KEPT, WIDE, BATCH>(slice, member);
 #pragma unroll
   for (int t = 0; t < 3; ++t) {
-    const int k = slice.width / 4 * 4 + t;
-    if (k >= slice.width || t % TEAM != member) continue;
-    const int slot = k * 32 + slice.lane;
-    const int from = WIDE ? slice.highs[slot] << 16 : slice.base[k];
-    sum += fetch<KEPT>(slice.packed + slot) * slice.x[from + fetch<KEPT>(slice.codes + slot)];
+    if (grouped + t >= slice.width || t % TEAM != member) continue;
+    sum += v[t] * slice.x[(WIDE ? from[t] << 16 : from[t]) + code[t]];
   }
   return sum;
 }
