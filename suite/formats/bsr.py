@@ -48,7 +48,8 @@ class Bsr(Format):
         if csr.nnz == 0:
             nothing = np.zeros(0, np.int32)
             index = {"row_ptr": np.zeros(block_rows + 1, np.int32), "col_idx": nothing}
-            return Layout({"block_rows": block_rows, "blocks": 0, "width": 0}, index, {"vals": nothing})
+            sizes = {"block_rows": block_rows, "blocks": 0, "width": 0}
+            return Layout(sizes, index, {"vals": nothing})
         # Entries count from 1, because SciPy fills a block's other places with 0.
         number = np.arange(1, csr.nnz + 1, dtype=np.int32)
         row_ptr = np.append(csr.indptr, np.full(block_rows * b - rows, csr.nnz, csr.indptr.dtype))

@@ -45,39 +45,43 @@ struct Band {
   const real* x;
 };
 
-// Sums the rows of a thread. INSIDE: all diagonals are inside the matrix in all rows of the warp.
-template <bool KEPT, bool INSIDE>
-__device__ void multiply(const Band& band, int base, int lane, real (&sum)[ROWS]) {
-#pragma unroll 1
-  for (int d = 0; d < band.diags; d += BATCH) {
-    real v[BATCH][ROWS], u[BATCH][ROWS];
+// Adds COUNT diagonals, d and those after it, all of which are under way at once. INSIDE: they are
+// inside the matrix in all rows of the warp.
+template <bool KEPT, bool INSIDE, int COUNT>
+__device__ void add(const Band& band, int d, int base, int lane, real (&sum)[ROWS]) {
+  real v[COUNT][ROWS] = {}, u[COUNT][ROWS];
 #pragma unroll
-    for (int b = 0; b < BATCH; ++b) {
-      const bool there = d + b < band.diags;
-      const real* at = band.vals + (size_t)(d + b) * band.pitch + base;
-      const long long first = there ? (long long)base + band.offsets[d + b] : 0;
-      if (WIDE == ROWS && there && (INSIDE || base + place(lane, 0) < band.rows)) {
-        fetch_four<KEPT>(at + place(lane, 0), v[b]);  // the pitch reaches past the last row
-      }
-#pragma unroll
-      for (int i = 0; i < ROWS; ++i) {
-        const long long col = first + place(lane, i);
-        const bool row_there = there && (INSIDE || base + place(lane, i) < band.rows);
-        const bool col_there = row_there && (INSIDE || (col >= 0 && col < band.cols));
-        if (WIDE == 1) v[b][i] = col_there ? fetch<KEPT>(at + place(lane, i)) : 0;
-        if (WIDE != 1 && !col_there) v[b][i] = 0;
-        u[b][i] = col_there ? band.x[col] : 0;
-      }
+  for (int b = 0; b < COUNT; ++b) {
+    const real* at = band.vals + (size_t)(d + b) * band.pitch + base;
+    const long long first = (long long)base + band.offsets[d + b];
+    if (WIDE == ROWS && (INSIDE || base + place(lane, 0) < band.rows)) {
+      fetch_four<KEPT>(at + place(lane, 0), v[b]);  // the pitch reaches past the last row
     }
 #pragma unroll
-    for (int b = 0; b < BATCH; ++b) {
-#pragma unroll
-      for (int i = 0; i < ROWS; ++i) sum[i] += v[b][i] * u[b][i];
+    for (int i = 0; i < ROWS; ++i) {
+      const bool row_there = INSIDE || base + place(lane, i) < band.rows;
+      if (WIDE == 1 && row_there) v[b][i] = fetch<KEPT>(at + place(lane, i));
+      const long long col = first + place(lane, i);
+      const bool col_there = INSIDE || (row_there && col >= 0 && col < band.cols);
+      u[b][i] = col_there ? band.x[col] : 0;
     }
+  }
+#pragma unroll
+  for (int b = 0; b < COUNT; ++b) {
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) sum[i] += v[b][i] * u[b][i];
   }
 }
 
-extern "C" __global__ void __launch_bounds__(128)
+// Adds the diagonals from d on: batches while they are full, then smaller ones.
+template <bool KEPT, bool INSIDE, int COUNT>
+__device__ void add_from(const Band& band, int d, int base, int lane, real (&sum)[ROWS]) {
+#pragma unroll 1
+  for (; d + COUNT <= band.diags; d += COUNT) add<KEPT, INSIDE, COUNT>(band, d, base, lane, sum);
+  if constexpr (COUNT > 1) add_from<KEPT, INSIDE, COUNT / 2>(band, d, base, lane, sum);
+}
+
+extern "C" __global__ void __launch_bounds__(128, 32 / sizeof(real))
     dia(int rows, int cols, int diags, int pitch, int reach, const int* __restrict__ offsets,
         const real* __restrict__ vals, const real* __restrict__ x, real* __restrict__ y) {
   const int lane = threadIdx.x % 32;
@@ -90,11 +94,11 @@ extern "C" __global__ void __launch_bounds__(128)
   const Band band = {rows, cols, diags, pitch, offsets, vals, x};
   real sum[ROWS] = {0, 0, 0, 0};
   if (!inside) {
-    multiply<false, false>(band, base, lane, sum);
+    add_from<false, false, BATCH>(band, 0, base, lane, sum);
   } else if (kept) {
-    multiply<true, true>(band, base, lane, sum);
+    add_from<true, true, BATCH>(band, 0, base, lane, sum);
   } else {
-    multiply<false, true>(band, base, lane, sum);
+    add_from<false, true, BATCH>(band, 0, base, lane, sum);
   }
   if (WIDE == ROWS && inside) {
     *(real4*)(y + base + place(lane, 0)) = real4{sum[0], sum[1], sum[2], sum[3]};
