@@ -77,8 +77,8 @@ class SuiteConfig:
         samples: Programs asked of each author for each problem.
         dtype: Precision.
         tracking: Whether results go to MLflow.
-        sanitizer: What repeats each verification of a right program; None where nothing does.
         folder: Where the journals of campaigns are.
+        sanitizer: What repeats each verification of a right program; None where nothing does.
     """
 
     matrices: tuple[MatrixSpec, ...]
@@ -89,8 +89,8 @@ class SuiteConfig:
     samples: int
     dtype: DType
     tracking: bool
-    sanitizer: Path | None
     folder: Path
+    sanitizer: Path | None = None
 
 
 @dataclass(frozen=True)

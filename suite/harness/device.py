@@ -107,12 +107,15 @@ class Measured:
         fresh_us: Back to back, but the output spoilt before each: a program that does its work
             takes about its hot time here too.
         conditions: How the device was meanwhile.
+        warm_us: As cold, but with nothing spoilt: a program that does its work takes its cold time
+            here too. 0 where it was not measured.
     """
 
     hot: Timing
     cold: Timing
     fresh_us: float
     conditions: Conditions = field(default_factory=Conditions)
+    warm_us: float = 0.0
 
 
 class Executable(Protocol):
@@ -224,8 +227,13 @@ class Device(Protocol):
         """Does what loading needs beforehand and may take long; not the program's time."""
         ...
 
-    def once_us(self, run: Callable[[], None]) -> float | None:
-        """Device time of something that is done once, microseconds; None on the emulator."""
+    def once_us(self, run: Callable[[], None], spoil: Callable[[], None]) -> float | None:
+        """Device time of something that is done once, microseconds; None on the emulator.
+
+        Args:
+            run: Enqueues it.
+            spoil: Enqueues, untimed, what makes an earlier result useless.
+        """
         ...
 
     def measure(

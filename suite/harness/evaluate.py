@@ -249,7 +249,8 @@ class Evaluator:
         assert self.settings.sanitizer is not None
         kind = self.facts.kind
         ref, fmt = self._refs[key], declaration.format
-        request = Request(kind, self._arguments(kind), ref, fmt, plan, compiled)
+        arguments = self._arguments(kind) | ({"confined": False} if kind == "cuda" else {})
+        request = Request(kind, arguments, ref, fmt, plan, compiled)
         with self._lock:
             finding = examine(self.settings.sanitizer, request, self.settings.sanitize_s)
         if finding is None:

@@ -36,6 +36,8 @@ POISON = 0xFF  # every float becomes a NaN, every integer −1
 OWN, EXACT = 0, 1  # the input sets: the matrix's own values, and values whose sums are exact
 FRESH_RATIO = 2.5  # a run into a spoilt output may take that many times a hot one,
 FRESH_US = 4.0  # and that many microseconds on top
+WARM_RATIO = 1.5  # a cold run may take that many times one that finds an earlier answer,
+WARM_US = 4.0  # and that many microseconds on top
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,10 @@ class _Checks:
         self._stage.shake()
         self._executable.refresh()
 
+    def spoil_derived(self) -> None:
+        """Makes what was derived earlier useless."""
+        self._poison(*self._stage.derived, *self._stage.scratch)
+
     def fresh(self, number: int) -> None:
         """Prepares and runs once on the input set, into a poisoned output, and compares."""
         self._stage.use(number)
@@ -120,7 +126,7 @@ class _Checks:
         self._compare(f"on input set {number + 1}")
 
     def _run(self) -> None:
-        self._poison(*self._stage.derived, *self._stage.scratch)
+        self.spoil_derived()
         self._executable.prepare()
         self._stage.note()
         self._poison(self._stage.output, *self._stage.scratch)
@@ -222,7 +228,9 @@ def judge(
             checks.spoil()
             timed = device.measure(executable.run, checks.spoil, precision)
             checks.timed()
-            prepare_us = device.once_us(executable.prepare) if stage.derived else 0.0
+            prepare_us = 0.0
+            if stage.derived:
+                prepare_us = device.once_us(executable.prepare, checks.spoil_derived)
             checks.fresh(EXACT)
         checks.repeated(repeats)
     except _Refused as refusal:
@@ -251,10 +259,16 @@ def implausible(timed: Measured, least_bytes: int = 0) -> str:
     """Why the times cannot be those of the work; empty where they can.
 
     Hot runs must do what runs into a spoilt output do; spoiling also displaces something from the
-    caches, hence the allowance. And a run that begins with a flushed L2 must have moved
+    caches, hence the allowance. With a flushed L2 there is nothing to displace, and the allowance
+    is small. And a run that begins with a flushed L2 must have moved
     ``least_bytes`` at no more than the memory's peak.
     """
-    hot, cold = timed.hot.median_us, timed.cold.median_us
+    hot, cold, warm = timed.hot.median_us, timed.cold.median_us, timed.warm_us
+    if warm and cold > WARM_RATIO * warm + WARM_US:
+        return (
+            f"{warm:.2f} us with a flushed L2 where an earlier answer lies, but {cold:.2f} us where"
+            " none does"
+        )
     if timed.fresh_us > FRESH_RATIO * hot + FRESH_US:
         return (
             f"{hot:.2f} us back to back, but {timed.fresh_us:.2f} us into an output that holds no"

@@ -52,13 +52,14 @@ def compiler(cache: Path, memory_bytes: int, output_bytes: int) -> Compiler:
     return Compiler(Cache(cache, output_bytes))
 
 
-def cuda(cache: Path, ordinal: int, workspace_bytes: int) -> Bench:
-    """A bench on a GPU."""
+def cuda(cache: Path, ordinal: int, workspace_bytes: int, confined: bool = True) -> Bench:
+    """A bench on a GPU; without a network, unless a tool that watches has to talk to it."""
     from suite.harness.cuda.cusparse import judge_routine
     from suite.harness.cuda.device import CudaDevice
 
     device = CudaDevice(cache, ordinal)
-    filtered = no_network(local_sockets=True)  # now that the driver has done what it must
+    # Now that the driver has done what it must.
+    filtered = confined and no_network(local_sockets=True)
     device.facts = _with_sandbox(device.facts, "no network" if filtered else "none")
 
     def library(routine: str, posed: Posed, precision: Precision | None) -> Verdict:

@@ -20,6 +20,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,11 @@ from typing import Any
 from suite.harness.processes import die_with_parent, environment, private_folder
 
 START_SECONDS = 120.0  # importing SciPy and opening a GPU on a busy host
+
+
+# A child ends with the thread that made it (``die_with_parent``), and whoever asks may be a thread
+# that soon ends; so one thread makes them all, and lasts as long as this process.
+_MAKER = ThreadPoolExecutor(1, "worker-maker")
 
 
 class WorkerDied(RuntimeError):
@@ -115,7 +121,8 @@ class Worker:
         ours, theirs = socket.socketpair()
         self._folder = private_folder()
         command = [sys.executable, "-m", "suite.harness.worker", str(theirs.fileno())]
-        self._process = subprocess.Popen(
+        making = _MAKER.submit(
+            subprocess.Popen,
             command,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -123,7 +130,14 @@ class Worker:
             start_new_session=True,  # a Ctrl-C is the parent's to handle
             env=_environment() | {"TMPDIR": str(self._folder)} | self._environment,
         )
-        theirs.close()
+        try:
+            self._process = making.result()
+        except BaseException:
+            making.add_done_callback(_end)  # interrupted: nobody would know of it
+            ours.close()
+            raise
+        finally:
+            theirs.close()
         self._connection = Connection(ours.detach())
         self._starting = True
         with contextlib.suppress(OSError):  # it ended at once: told when its answer is read
@@ -162,6 +176,11 @@ class Worker:
         if not good:
             raise answer
         return answer
+
+
+def _end(making: Future[subprocess.Popen[bytes]]) -> None:
+    if not making.cancelled() and making.exception() is None:
+        os.killpg(making.result().pid, signal.SIGKILL)
 
 
 def _ending(code: int | None) -> str:

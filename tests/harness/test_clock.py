@@ -139,7 +139,7 @@ class Lab:
             cold, spoilt = self.cold, self.spoilt
             self.cold = self.spoilt = False
             if cold:
-                return COLD_US
+                return COLD_US if spoilt else COLD_US * self.answer_us / HOT_US
             return HOT_US if spoilt else self.answer_us
 
         self.driver.spend(us)
@@ -158,6 +158,7 @@ def test_hot_cold_and_fresh_are_microseconds_of_one_multiplication(lab: Lab) -> 
     assert found.hot.median_us == pytest.approx(HOT_US)
     assert found.cold.median_us == pytest.approx(COLD_US)
     assert found.fresh_us == pytest.approx(HOT_US)
+    assert found.warm_us == pytest.approx(COLD_US)
     assert (found.hot.launches, found.cold.launches) == (40, 1)
     assert found.hot.settled
     assert found.cold.settled
@@ -168,6 +169,8 @@ def test_an_answer_that_is_only_looked_up_is_fast_hot_and_slow_fresh(lab: Lab) -
     found = lab.clock.measure(lab.run, lab.spoil, Precision())
     assert found.hot.median_us == pytest.approx(1.0)
     assert found.fresh_us == pytest.approx(HOT_US)
+    assert found.warm_us == pytest.approx(COLD_US / HOT_US)
+    assert found.cold.median_us == pytest.approx(COLD_US)
 
 
 @pytest.mark.parametrize("launches", [1, 8])
@@ -235,4 +238,10 @@ def test_graphs_are_given_back_even_after_a_fault(lab: Lab) -> None:
     with pytest.raises(DeviceFault, match="while timing: an illegal memory access") as caught:
         lab.clock.measure(lab.run, lab.spoil, Precision())
     assert caught.value.status is Status.MEMORY_FAULT
+    assert lab.driver.graphs == 0
+
+
+def test_what_is_done_once_is_timed_with_its_earlier_result_spoilt(lab: Lab) -> None:
+    lab.answer_us = 1.0  # where an earlier result lies there
+    assert lab.clock.once(lab.run, lab.spoil) == pytest.approx(HOT_US)
     assert lab.driver.graphs == 0

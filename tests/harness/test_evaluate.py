@@ -253,3 +253,12 @@ def test_nothing_is_left_behind(cache: Path) -> None:
     assert len(folders() - before) == 3  # matrices, and what each of two processes may write to
     evaluator.close()
     assert folders() == before
+
+
+def test_compilers_last_from_one_batch_to_the_next(cache: Path) -> None:
+    with Evaluator("emulator", Settings(cache=cache, compilers=2)) as evaluator:
+        for batch in range(2):
+            programs = [KernelProgram("test", f"{GOOD}// batch {batch}, {i}\n") for i in range(5)]
+            evaluator.compile_ahead(programs, DType.FLOAT32)
+            for program in programs:
+                assert evaluator.evaluate(PROBLEM, program).compile_ms == 0

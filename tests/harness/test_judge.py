@@ -17,6 +17,8 @@ from suite.harness.judge import (
     OWN,
     PLAIN,
     SUSPICIOUS,
+    WARM_RATIO,
+    WARM_US,
     Repeats,
     Stage,
     Verdict,
@@ -75,7 +77,8 @@ class Lab:
     def digest(self, buffer: np.ndarray) -> int:
         return hash(buffer.tobytes())
 
-    def once_us(self, run: Callable[[], None]) -> float | None:
+    def once_us(self, run: Callable[[], None], spoil: Callable[[], None]) -> float | None:
+        spoil()
         run()
         return 5.0
 
@@ -367,3 +370,18 @@ def test_suspicious_programs_are_repeated_more_often_and_time_ends_it() -> None:
         assert lab.judge().checks == 4 + least
     assert SUSPICIOUS.most > PLAIN.most
     assert SUSPICIOUS.seconds > PLAIN.seconds
+
+
+@pytest.mark.parametrize("warm_us", [0.5, 10.0, 1000.0])
+def test_with_a_flushed_cache_an_earlier_answer_may_save_so_much_and_no_more(
+    warm_us: float,
+) -> None:
+    """Half of the work saved would pass the comparison of hot with fresh."""
+    most = WARM_RATIO * warm_us + WARM_US
+    assert (WARM_RATIO, WARM_US) == (1.5, 4.0)
+
+    def times(cold_us: float) -> Measured:
+        return Measured(timing(warm_us), timing(cold_us), warm_us, warm_us=warm_us)
+
+    assert implausible(times(0.999 * most)) == ""
+    assert "where an earlier answer lies, but" in implausible(times(1.001 * most))

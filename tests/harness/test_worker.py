@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -154,3 +155,12 @@ def test_a_worker_ends_when_its_parent_is_killed() -> None:
     parent.kill()
     parent.wait()
     assert gone_within(3, pid)
+
+
+def test_a_worker_outlives_the_thread_that_needed_it_first(worker: Worker) -> None:
+    pids: list[int] = []
+    thread = threading.Thread(target=lambda: pids.append(worker.call("pid", timeout=10)))
+    thread.start()
+    thread.join()
+    time.sleep(0.2)
+    assert worker.call("pid", timeout=10) == pids[0]

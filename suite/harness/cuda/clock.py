@@ -7,7 +7,8 @@ launches most. So every competitor is captured into a graph:
 - cold: the output is spoilt and the L2 flushed before each multiplication, lines that were to
   persist in it included, and event nodes inside the graph enclose the multiplication alone;
 - fresh: as hot, but the output is spoilt before each, and the time of spoiling alone is taken off.
-  A program that finds its answer lying there from the last run is fast hot, and slow here.
+  A program that finds its answer lying there from the last run is fast hot, and slow here;
+- warm: as cold, with nothing spoilt. Nothing but an earlier answer can make it faster than cold.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from suite.harness.device import DeviceFault, Measured
 from suite.harness.timing import Precision, enough, summarise
 
 _UNSUPPORTED = 801  # CUDA_ERROR_NOT_SUPPORTED
+
+WARM = Precision(least=5, most=9, budget_ms=2.0)
 
 
 class Clock:
@@ -49,13 +52,15 @@ class Clock:
         precision: Precision,
         look: Callable[[], None] = lambda: None,
     ) -> Measured:
-        """Hot, cold and fresh times of ``run``; ``look`` is called before, between and after."""
+        """All times of ``run``; ``look`` is called before, between and after."""
         look()
         hot = self.hot(run, precision)
         look()
         cold = self.cold(run, spoil, precision)
+        warm = self.cold(run, lambda: None, WARM)
         look()
-        return Measured(hot, cold, self.fresh(run, spoil, hot.launches))
+        fresh_us = self.fresh(run, spoil, hot.launches)
+        return Measured(hot, cold, fresh_us, warm_us=warm.median_us)
 
     def single(self, run: Callable[[], None]) -> float:
         """Microseconds of one run between events, launch cost included."""
@@ -66,12 +71,19 @@ class Clock:
         self._call(self._api.cuEventSynchronize, end)
         return self._elapsed(begin, end)
 
-    def once(self, run: Callable[[], None]) -> float:
-        """Microseconds of something that is done once: the median of three replays."""
+    def once(self, run: Callable[[], None], spoil: Callable[[], None]) -> float:
+        """Microseconds of something that is done once: the median of three replays.
+
+        Before each its earlier result is spoilt, which is not timed.
+        """
         begin, end = self._events[:2]
         with self._graph(run) as graph:
             self._replay(graph)
-            return median(self._between(begin, end, graph) for _ in range(3))
+            samples = []
+            for _ in range(3):
+                spoil()
+                samples.append(self._between(begin, end, graph))
+            return median(samples)
 
     def hot(self, run: Callable[[], None], precision: Precision) -> Timing:
         """Back-to-back time."""
@@ -116,7 +128,7 @@ class Clock:
     def cold(
         self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
     ) -> Timing:
-        """Time with the L2 flushed and the output spoilt before each multiplication."""
+        """Time with the output spoilt and the L2 flushed before each multiplication."""
         external = self._api.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
         begin, end = self._events
 

@@ -282,9 +282,9 @@ class CudaDevice:
         """See ``Device``."""
         return self._copied_gbps
 
-    def once_us(self, run: Callable[[], None]) -> float | None:
+    def once_us(self, run: Callable[[], None], spoil: Callable[[], None]) -> float | None:
         """See ``Device``."""
-        return self._clock.once(run)
+        return self._clock.once(run, spoil)
 
     def single_run_us(self, run: Callable[[], None]) -> float:
         """Microseconds of one launch between events, host cost included: for screening only."""

@@ -318,7 +318,7 @@ class EmulatorDevice:
             exact,
         )
 
-    def once_us(self, run: Callable[[], None]) -> float | None:
+    def once_us(self, run: Callable[[], None], spoil: Callable[[], None]) -> float | None:
         """None: the host's time says nothing about a GPU."""
         return None
 
