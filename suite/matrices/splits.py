@@ -21,7 +21,7 @@ from suite.matrices.draws import DRAWS, draw
 from suite.matrices.recipes import structure_key
 
 TRAIN_COUNT = 4096
-TUNING_COUNT = 105
+TUNING_COUNT = 75
 TUNING_ENTRIES = (1e4, 3e7)  # from launch-bound to several times the cache of a large GPU
 VALIDATION_COUNT = 60
 HELD_OUT_COUNT = 60

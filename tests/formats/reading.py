@@ -86,9 +86,7 @@ def read_bsr(form: Format, layout: Layout, shape: tuple[int, int], nnz: int) -> 
     b = form.b
     ptr, col = layout.index["row_ptr"], layout.index["col_idx"]
     entries = value_map(layout, "vals", nnz)
-    longest = max(
-        (int(end) - int(begin) for begin, end in zip(ptr, ptr[1:], strict=False)), default=0
-    )
+    longest = int(np.diff(ptr).max(initial=0))
     assert layout.sizes["width"] == longest
     for block_row in range(layout.sizes["block_rows"]):
         for block in range(ptr[block_row], ptr[block_row + 1]):
