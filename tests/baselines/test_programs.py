@@ -93,4 +93,5 @@ def test_a_baseline_says_its_idea_before_its_first_line_of_code(path: Path) -> N
     code = next(at for at, line in enumerate(lines) if line and not line.startswith("//"))
     idea = [line for line in lines[:code] if re.match(r"// \S", line)]
     assert len(" ".join(idea)) > 100
-    assert max(map(len, lines)) <= 100
+    # A header line is one statement and cannot be broken.
+    assert max(len(line) for line in lines if not line.startswith("//!")) <= 100
