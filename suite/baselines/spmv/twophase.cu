@@ -26,8 +26,8 @@
 //! prepare scatter grid=nnz*itemsize//SEGMENT_BYTES+1 block=1024
 //! prepare cut_shares grid=ceildiv(sms*PER_SM+1,64) block=64
 //! prepare cut_rows grid=ceildiv(nnz*itemsize//SEGMENT_BYTES+2,64) block=64
-//! launch multiply grid=sms*PER_SM block=1024//PER_SM shared=TILE_BYTES
-//! launch sum_rows grid=nnz*itemsize//SEGMENT_BYTES+1 block=SEGMENT_BYTES//128 shared=SEGMENT_BYTES+SEGMENT_BYTES//128*itemsize+16
+//! launch multiply grid=(rows>0)*sms*PER_SM block=1024//PER_SM shared=TILE_BYTES
+//! launch sum_rows grid=(rows>0)*(nnz*itemsize//SEGMENT_BYTES+1) block=SEGMENT_BYTES//128 shared=SEGMENT_BYTES+SEGMENT_BYTES//128*itemsize+16
 
 // Where columns and rows are scattered, 32-byte accesses to the L2 take the time, be they gathers
 // of x or atomic adds into y. Two steps need neither (propagation blocking: Beamer, Asanovic and
