@@ -1,7 +1,7 @@
 //! op spmm
 //! choose EDGE 2 3
 //! format bsr b=EDGE
-//! require cols < 2147483600
+//! require cols < 2147483600 and longest <= 65536
 //! launch bsr_vec4 grid=(n%4==0)*ceildiv(block_rows,32)*ceildiv(n,32) block=8,32
 //! launch bsr_any grid=(n%4!=0)*ceildiv(block_rows,8)*ceildiv(n,32) block=32,8
 

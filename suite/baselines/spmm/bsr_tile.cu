@@ -2,7 +2,7 @@
 //! choose EDGE 4 8
 //! choose LANES 8 32
 //! format bsr b=EDGE
-//! require cols < 2147483600
+//! require cols < 2147483600 and longest <= 65536
 //! launch bsr_tile_vec4 grid=(n%4==0)*ceildiv(block_rows,256//LANES)*ceildiv(n,4*LANES) block=LANES,256//LANES
 //! launch bsr_tile_any grid=(n%4!=0)*ceildiv(block_rows,256//LANES)*ceildiv(n,LANES) block=LANES,256//LANES
 

@@ -1,6 +1,6 @@
 //! op spmm
 //! format ell
-//! choose LANES 8 32
+//! let LANES 8
 //! launch ell_warp_vec4 grid=(n%4==0)*ceildiv(rows,8),ceildiv(n,4*LANES) block=32,8
 //! launch ell_warp_any grid=(n%4!=0)*ceildiv(rows,8),ceildiv(n,LANES) block=32,8
 

@@ -1,6 +1,6 @@
 //! op spmm
 //! format csr
-//! choose LANES 4 8 32
+//! choose LANES 8 32
 //! choose PIECE 64 128
 //! let ROW 2
 //! derived first_row int ceildiv(nnz+ROW*rows,PIECE)+1

@@ -1,6 +1,6 @@
 //! op spmm
 //! format csr
-//! choose LANES 2 4 8
+//! let LANES 8
 //! let THREADS 1024
 //! require longest <= 4096 and rows < 2147480000
 //! derived first_row int sms+1

@@ -1,6 +1,6 @@
 //! op spmm
 //! format csr
-//! choose PASSES 2 4
+//! let PASSES 4
 //! let LANES 8
 //! require n % 4 == 0
 //! require longest <= 8192 and (nnz >= 16 * rows or nnz == 0)

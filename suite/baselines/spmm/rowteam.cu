@@ -1,9 +1,9 @@
 //! op spmm
 //! format csr
-//! choose LANES 8 32
+//! let LANES 8
 //! choose SPLIT 1 4
 //! choose RESIDENT 4 6
-//! require longest <= 8192 and LANES * SPLIT <= 32
+//! require longest <= 8192
 //! launch rowteam_vec4 grid=(n%4==0)*ceildiv(rows,256//(LANES*SPLIT)),ceildiv(n,4*LANES) block=LANES*SPLIT,256//(LANES*SPLIT)
 //! launch rowteam_any grid=(n%4!=0)*ceildiv(rows,256//(LANES*SPLIT)),ceildiv(n,LANES) block=LANES*SPLIT,256//(LANES*SPLIT)
 

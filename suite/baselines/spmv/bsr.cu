@@ -1,8 +1,9 @@
 //! op spmv
 //! choose EDGE 4 8 16
-//! choose ABREAST 1 2
+//! let ABREAST 1
 //! let KEEP 24
 //! format bsr b=EDGE
+//! require longest <= 65536
 //! launch bsr grid=ceildiv(block_rows*min(32,EDGE*(EDGE//4)*ABREAST),128) block=128
 
 // A team of threads per block row, each with vectors of a block's values: the blocks of a row are

@@ -1,6 +1,7 @@
 //! op spmv
 //! format csr
 //! choose LANES 2 4 8 16 32
+//! require longest <= 65536
 //! launch csr_vector grid=ceildiv(rows*LANES,256) block=256
 
 // LANES neighbouring threads per row, reduced by shuffles (the vector kernel of Bell and Garland,

@@ -1,6 +1,6 @@
 //! op spmv
 //! format csr
-//! choose LANES 4 32
+//! let LANES 32
 //! require cols*itemsize<=212992
 //! derived narrow_cols ushort nnz
 //! prepare narrow grid=ceildiv(nnz,256) block=256

@@ -3,6 +3,7 @@
 //! let BATCH 4
 //! let KEEP 24
 //! format sell c=32 sigma=SIGMA
+//! require longest <= 65536
 //! launch sell grid=ceildiv(slices,4) block=128
 
 // A warp per slice of 32 rows of about equal length (SELL-C-sigma: Kreutzer et al., 2014):
