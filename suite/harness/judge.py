@@ -31,7 +31,7 @@ class Repeats:
 
 
 PLAIN = Repeats()
-SUSPICIOUS = Repeats(most=48, seconds=0.012)  # where threads meet in memory
+SUSPICIOUS = Repeats(most=24, seconds=0.008)  # where threads meet in memory
 POISON = 0xFF  # every float becomes a NaN, every integer −1
 OWN, EXACT = 0, 1  # the input sets: the matrix's own values, and values whose sums are exact
 FRESH_RATIO = 2.5  # a run into a spoilt output may take that many times a hot one,

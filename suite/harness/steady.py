@@ -1,6 +1,6 @@
 """Whether a GPU was left alone and kept its clocks while it was measured. Knows numbers only.
 
-A look at the GPU before, between and after the figures of a measurement, and the samples
+A look at the GPU before and after the figures of a measurement, and the samples
 themselves, decide. What was disturbed is measured again, and marked when that does not help; it is
 never averaged with what was not.
 """

@@ -207,14 +207,6 @@ def test_a_device_without_persisting_lines_is_timed_all_the_same(lab: Lab) -> No
         lab.clock.cold(lab.run, lab.spoil, Precision())
 
 
-def test_the_device_is_looked_at_before_between_and_after(lab: Lab) -> None:
-    at: list[float] = []
-    found = lab.clock.measure(lab.run, lab.spoil, Precision(), lambda: at.append(lab.driver.now))
-    assert at == sorted(set(at))
-    assert len(at) == 3
-    assert found.conditions.attempts == 1
-
-
 def test_the_budget_is_device_time_in_milliseconds(lab: Lab) -> None:
     precision = Precision(relative=-1, least=3, most=1000, budget_ms=3.9, sample_us=400)
     assert len(lab.clock.hot(lab.run, precision).samples_us) == 10  # of 0.4 ms each

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from suite.harness.cuda.witness import Witness
+from suite.harness.cuda.witness import RECENT_S, Witness
 from suite.harness.steady import Reading
 
 
@@ -89,6 +89,36 @@ def test_processes_that_worked_in_the_last_second_are_strangers_unless_they_are_
     found = Witness("bus").read()
     assert found is not None
     assert found.strangers == {1: 40}
+
+
+def test_a_recent_reading_serves_twice_and_an_old_one_does_not(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    witness = Witness("bus")
+    first = witness.read()
+    nvml.refuses = {"nvmlDeviceGetViolationStatus"}
+    assert witness.recent() is first
+    now[0] += 2 * RECENT_S
+    second = witness.recent()
+    assert second is not None
+    assert second.power_ns is None
+
+
+def test_other_processes_are_looked_for_anew_after_half_a_second(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    witness = Witness("bus")
+    witness.read()
+    nvml.used = [(1, 0.2, 30)]
+    for later, strangers in ((0.4, {}), (0.2, {1: 30})):
+        now[0] += later
+        found = witness.read()
+        assert found is not None
+        assert found.strangers == strangers
 
 
 def test_where_process_ids_are_not_ours_to_read_nobody_is_a_stranger(nvml: FakeNvml) -> None:

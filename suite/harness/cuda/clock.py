@@ -46,19 +46,12 @@ class Clock:
         flush()  # allocates; must not happen inside a capture
 
     def measure(
-        self,
-        run: Callable[[], None],
-        spoil: Callable[[], None],
-        precision: Precision,
-        look: Callable[[], None] = lambda: None,
+        self, run: Callable[[], None], spoil: Callable[[], None], precision: Precision
     ) -> Measured:
-        """All times of ``run``; ``look`` is called before, between and after."""
-        look()
+        """All times of ``run``."""
         hot = self.hot(run, precision)
-        look()
         cold = self.cold(run, spoil, precision)
         warm = self.cold(run, lambda: None, WARM)
-        look()
         fresh_us = self.fresh(run, spoil, hot.launches)
         return Measured(hot, cold, fresh_us, warm_us=warm.median_us)
 

@@ -27,7 +27,7 @@ from suite.harness.cuda.witness import Witness
 from suite.harness.device import Buffer, Check, Compiled, DeviceFault, Executable, Measured
 from suite.harness.inputs import Stream
 from suite.harness.plan import Plan
-from suite.harness.steady import Reading, disturbances, lowest_clock, repeated
+from suite.harness.steady import disturbances, lowest_clock, repeated
 from suite.harness.timing import Precision
 from suite.harness.verify import GROWTH
 from suite.problem import DType
@@ -265,13 +265,10 @@ class CudaDevice:
         """See ``Device``."""
 
         def once() -> tuple[Measured, Sequence[str]]:
-            readings: list[Reading] = []
-
-            def look() -> None:
-                reading = self._witness.read()
-                readings.extend([reading] if reading else [])
-
-            found = self._clock.measure(run, spoil, precision, look)
+            before = self._witness.recent()
+            found = self._clock.measure(run, spoil, precision)
+            after = self._witness.read()
+            readings = [reading for reading in (before, after) if reading]
             series = {"hot": found.hot.samples_us, "cold": found.cold.samples_us}
             conditions = Conditions(self.copy_gbps(), lowest_clock(readings))
             return replace(found, conditions=conditions), disturbances(readings, series)

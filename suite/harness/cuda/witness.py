@@ -15,6 +15,8 @@ from typing import Any
 from suite.harness.steady import Reading
 
 _SECOND_US = 1_000_000
+RECENT_S = 0.1  # a reading so old still says how things were when a measurement began,
+STRANGERS_S = 0.5  # and a look at other processes, which covers a second, is good for so long
 _WORKER = b"suite.harness.worker"  # in the command line of processes that wait for the same lock
 
 
@@ -33,6 +35,8 @@ class Witness:
             self._nvml = pynvml
         except Exception:  # the library is optional, and so is everything below
             return
+        self._last: tuple[float, Reading] | None = None
+        self._seen_strangers: tuple[float, dict[int, int]] | None = None
         # In a container, process ids may be those of the host and then say nothing here.
         self._knows_processes = os.getpid() in self.processes()
         self._ours: dict[int, bool] = {}
@@ -67,12 +71,21 @@ class Witness:
         running = self._ask(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
         return [int(process.pid) for process in running or ()]
 
+    def recent(self) -> Reading | None:
+        """The last look where it is not older than ``RECENT_S``, otherwise another one.
+
+        A look takes some milliseconds; what ended one measurement may begin the next.
+        """
+        if self._nvml and self._last and time.monotonic() - self._last[0] < RECENT_S:
+            return self._last[1]
+        return self.read()
+
     def read(self) -> Reading | None:
         """One look; None where the library is not there."""
         nvml, handle = self._nvml, self._handle
         if nvml is None:
             return None
-        return Reading(
+        found = Reading(
             sm_mhz=self._ask(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
             memory_mhz=self._ask(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
             reasons=self._ask(lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0,
@@ -80,6 +93,8 @@ class Witness:
             thermal_ns=self._held_down_ns(nvml.NVML_PERF_POLICY_THERMAL),
             strangers=self._strangers(),
         )
+        self._last = time.monotonic(), found
+        return found
 
     def _held_down_ns(self, policy: int) -> int | None:
         status = self._ask(lambda: self._nvml.nvmlDeviceGetViolationStatus(self._handle, policy))
@@ -88,6 +103,9 @@ class Witness:
     def _strangers(self) -> dict[int, int]:
         if not self._knows_processes:
             return {}
+        now = time.monotonic()
+        if self._seen_strangers and now - self._seen_strangers[0] < STRANGERS_S:
+            return self._seen_strangers[1]
         since = int(time.time() * _SECOND_US) - _SECOND_US
         samples = self._ask(lambda: self._nvml.nvmlDeviceGetProcessUtilization(self._handle, since))
         found: dict[int, int] = {}
@@ -96,6 +114,7 @@ class Witness:
             # What the library returns may be older than what it was asked for.
             if sample.timeStamp > since and sample.smUtil and not self._is_ours(pid):
                 found[pid] = max(int(sample.smUtil), found.get(pid, 0))
+        self._seen_strangers = now, found
         return found
 
     def _is_ours(self, pid: int) -> bool:
