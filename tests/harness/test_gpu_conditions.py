@@ -76,7 +76,7 @@ def _persist(device: CudaDevice, address: int) -> None:
     (error,) = driver.cuCtxSetLimit(limit, WINDOW)
     if error != driver.CUresult.CUDA_SUCCESS:
         pytest.skip("this GPU keeps no lines in its L2")
-    value = driver.CUlaunchAttributeValue()
+    value = driver.CUstreamAttrValue()
     value.accessPolicyWindow.base_ptr = address
     value.accessPolicyWindow.num_bytes = WINDOW
     value.accessPolicyWindow.hitRatio = 1.0

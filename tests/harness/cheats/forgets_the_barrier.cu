@@ -7,13 +7,12 @@
 
 extern "C" __global__ void k(int rows, const int* row_ptr, const int* col_idx, const real* vals,
                              const real* x, real* y) {
-  __shared__ real half[2];
+  __shared__ real sum_of_other_warp;
   int row = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   real sum = 0;
-  for (int p = row_ptr[row] + threadIdx.x; p < row_ptr[row + 1]; p += 64)
+  for (int p = row_ptr[row] + lane; warp == 1 && p < row_ptr[row + 1]; p += 32)
     sum += vals[p] * x[col_idx[p]];
   for (int d = 16; d; d /= 2) sum += __shfl_down_sync(~0u, sum, d);
-  if (warp == 1) sum += (real)0 * clock64();
-  if (lane == 0) half[warp] = sum;
-  if (threadIdx.x == 0) y[row] = half[0] + half[1];
+  if (warp == 1 && lane == 0) sum_of_other_warp = sum;
+  if (warp == 0 && lane == 0) y[row] = sum_of_other_warp;
 }
