@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from peft.utils import get_peft_model_state_dict, set_peft_model_state_dict
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from transformers import PreTrainedModel
 
 from suite.models import manifest
 from suite.models.embedding import PROJECTION, attach
 from suite.models.errors import ModelError
+from suite.models.lm import CausalLM
 from suite.models.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ WEIGHTS = "adapter_model.safetensors"
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
-def lora(model: PreTrainedModel, rank: int = 16, added_tokens: bool = False) -> LoraConfig:
+def lora(model: CausalLM, rank: int = 16, added_tokens: bool = False) -> LoraConfig:
     """The project's adapter: LoRA on attention and MLP, and the projection of coordinates.
 
     Args:
@@ -83,7 +83,7 @@ def save_adapter(
     trained_on = config.base_model_name_or_path
     config.base_model_name_or_path = None  # the path of somebody's machine; the manifest knows
     try:
-        config.save_pretrained(folder)
+        config.save_pretrained(str(folder))
     finally:
         config.base_model_name_or_path = trained_on
     if tokenizer is not None:
@@ -94,7 +94,7 @@ def save_adapter(
     return manifest.write(folder, about)
 
 
-def apply(model: PreTrainedModel, folder: Path, vocabulary: int) -> PeftModel:
+def apply(model: CausalLM, folder: Path, vocabulary: int) -> PeftModel:
     """Puts a saved adapter on a fresh base, for more training.
 
     Args:
@@ -119,16 +119,16 @@ def apply(model: PreTrainedModel, folder: Path, vocabulary: int) -> PeftModel:
             )
         model.resize_token_embeddings(vocabulary, mean_resizing=False)
     attach(model)
-    adapted: Any = get_peft_model(model, config)
+    adapted: Any = get_peft_model(cast("Any", model), config)
     _check_fits(get_peft_model_state_dict(adapted, save_embedding_layers=False), state, folder)
     set_peft_model_state_dict(adapted, state)
-    return adapted  # type: ignore[no-any-return]
+    return cast("PeftModel", adapted)
 
 
-def merge(model: PreTrainedModel, folder: Path, vocabulary: int) -> PreTrainedModel:
+def merge(model: CausalLM, folder: Path, vocabulary: int) -> CausalLM:
     """The base with a saved adapter merged into its weights; see ``apply``."""
     merged: Any = apply(model, folder, vocabulary).merge_and_unload()
-    return merged  # type: ignore[no-any-return]
+    return cast("CausalLM", merged)
 
 
 def _has_whole_table(state: dict[str, torch.Tensor]) -> bool:

@@ -1,9 +1,9 @@
 """Keys and values of a batch at fixed addresses, so that a decode step can be captured as a graph.
 
 The cache of ``transformers`` for this purpose reads its whole length at every step and decides on
-the host which part of a sliding window is full. Here a row of the batch always has the position of
-its column, every layer keeps everything, masks say what is seen, and attention reads a ``view`` that
-grows with the text. Works with any decoder that takes four-dimensional masks.
+the host which part of a sliding window is full. Here all rows of a batch are at the same column,
+every layer keeps everything, masks say what is seen, and attention reads a ``view`` that grows with
+the text. Works with any decoder that takes four-dimensional masks.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ import functools
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import AttentionInterface, Cache, PreTrainedModel
+from transformers import AttentionInterface, Cache
 from transformers.cache_utils import CacheLayerMixin
+
+from suite.models.lm import CausalLM
 
 ATTENTION = "suite_grouped"
 SLIDING = "sliding_attention"
 
 
-class FixedLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped in transformers
+class FixedLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     """One layer: keys and values, B × heads × length × channels, written at ``at``.
 
     Attributes:
@@ -32,8 +34,11 @@ class FixedLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped in transform
         prompts: While prompts are read: which prompt goes to which row.
     """
 
+    keys: torch.Tensor
+    values: torch.Tensor
+
     def __init__(self, keys: torch.Tensor, values: torch.Tensor, at: torch.Tensor) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.keys, self.values, self.at = keys, values, at
         self.view = 0
         self.prompts: tuple[torch.Tensor, torch.Tensor] | None = None
@@ -69,7 +74,7 @@ class FixedLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped in transform
         return self.view, 0
 
 
-class FixedCache(Cache):  # type: ignore[misc]  # untyped in transformers
+class FixedCache(Cache):
     """All layers of a model.
 
     Args:
@@ -79,32 +84,33 @@ class FixedCache(Cache):  # type: ignore[misc]  # untyped in transformers
         at: Column to write next, one element, on the device.
     """
 
-    def __init__(self, model: PreTrainedModel, rows: int, length: int, at: torch.Tensor) -> None:
+    def __init__(self, model: CausalLM, rows: int, length: int, at: torch.Tensor) -> None:
         config = model.config.get_text_config(decoder=True)
         heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
         channels = getattr(config, "head_dim", None)
         channels = channels or config.hidden_size // config.num_attention_heads
         shape = (config.num_hidden_layers, 2, rows, heads, length, channels)
         self.memory = torch.zeros(shape, dtype=model.dtype, device=model.device)
-        super().__init__(layers=[FixedLayer(kv[0], kv[1], at) for kv in self.memory])
+        self._fixed = [FixedLayer(kv[0], kv[1], at) for kv in self.memory]
+        super().__init__(layers=list(self._fixed))
 
     def read_prompts(self, of: torch.Tensor, to: torch.Tensor) -> None:
         """From now on whole prompts are read: prompt ``of[n]`` goes to row ``to[n]``."""
-        for layer in self.layers:
+        for layer in self._fixed:
             layer.prompts = of, to
 
     def read_tokens(self) -> None:
         """From now on a token for each row is read."""
-        for layer in self.layers:
+        for layer in self._fixed:
             layer.prompts = None
 
     def look_at(self, view: int) -> None:
         """From now on attention reads so many columns."""
-        for layer in self.layers:
+        for layer in self._fixed:
             layer.view = view
 
 
-def masks(model: PreTrainedModel, seen: torch.Tensor, distance: torch.Tensor) -> Any:
+def masks(model: CausalLM, seen: torch.Tensor, distance: torch.Tensor) -> Any:
     """Additive masks as the model takes them.
 
     Args:
@@ -126,7 +132,7 @@ def _additive(seen: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, lowest).unsqueeze(1)
 
 
-def call(model: PreTrainedModel, cache: FixedCache, **arguments: Any) -> torch.Tensor:
+def call(model: CausalLM, cache: FixedCache, **arguments: Any) -> torch.Tensor:
     """Logits of the last position, B × V, float32."""
     named = {_name_of_cache(type(model)): cache}
     out = model(**arguments, **named, use_cache=True, logits_to_keep=1)
@@ -134,13 +140,17 @@ def call(model: PreTrainedModel, cache: FixedCache, **arguments: Any) -> torch.T
 
 
 @functools.cache
-def _name_of_cache(model: type[PreTrainedModel]) -> str:
+def _name_of_cache(model: type[CausalLM]) -> str:
     """Its parameter for the cache, which was renamed between 5.17 and 5.24 of ``transformers``."""
-    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+    return (
+        "cache"
+        if "cache" in inspect.signature(cast("Any", model).forward).parameters
+        else "past_key_values"
+    )
 
 
 @contextmanager
-def grouped_attention(model: PreTrainedModel) -> Iterator[None]:
+def grouped_attention(model: CausalLM) -> Iterator[None]:
     """Lets a model attend without copying shared key and value heads for each query head."""
     config = model.config
     before = config._attn_implementation
@@ -174,9 +184,7 @@ def _attend(
         query = query.reshape(rows, key.shape[1], groups, channels)
     elif groups > 1:
         key, value = (kv.repeat_interleave(groups, dim=1) for kv in (key, value))
-    out = scaled_dot_product_attention(
-        query, key, value, attn_mask=attention_mask, scale=scaling
-    )
+    out = scaled_dot_product_attention(query, key, value, attn_mask=attention_mask, scale=scaling)
     return out.reshape(rows, heads, queries, channels).transpose(1, 2).contiguous(), None
 
 

@@ -22,7 +22,7 @@ def coordinate_ids(rows: np.ndarray, cols: np.ndarray, vocabulary: int) -> np.nd
         ModelError: A coordinate is negative or does not fit 31 bits.
     """
     i, j = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
-    if i.size and not (0 <= min(i.min(), j.min()) and max(i.max(), j.max()) < LIMIT):
+    if i.size and not (min(i.min(), j.min()) >= 0 and max(i.max(), j.max()) < LIMIT):
         raise ModelError(f"coordinates must be from 0 to {LIMIT - 1}; the matrix is too large")
     return np.asarray(vocabulary + (i << BITS) + j)
 

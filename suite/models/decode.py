@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
 
 from suite.models.cache import FixedCache, call, grouped_attention, masks
 from suite.models.embedding import CoordinateEmbedding
+from suite.models.lm import CausalLM
 
 VIEW = 128  # attention reads a multiple of so many columns; a graph for each
 ASKED = 16  # tokens between two looks at whether all rows have ended
@@ -91,7 +91,7 @@ class Loop:
 
     def __init__(
         self,
-        model: PreTrainedModel,
+        model: CausalLM,
         rows: int,
         width: int,
         limit: int,
@@ -106,17 +106,19 @@ class Loop:
         self.end, self.pad = end, pad
         self._graphs: dict[int, torch.cuda.CUDAGraph] | None = {} if graphs else None
         self._pool: Any = None
-        make = {"device": model.device}
-        self.at = torch.zeros(1, dtype=torch.int64, **make)  # column of the token to be read
-        self.start = torch.zeros(rows, dtype=torch.int64, **make)  # first column of each prompt
-        self.uniforms = torch.zeros(limit, rows, **make)
-        self.logits = torch.zeros(rows, _vocabulary(model), **make)
-        self.barred = torch.zeros(_vocabulary(model), **make)
+        device = model.device
+        self.at = torch.zeros(1, dtype=torch.int64, device=device)  # column of the token to be read
+        self.start = torch.zeros(
+            rows, dtype=torch.int64, device=device
+        )  # first column of each prompt
+        self.uniforms = torch.zeros(limit, rows, device=device)
+        self.logits = torch.zeros(rows, _vocabulary(model), device=device)
+        self.barred = torch.zeros(_vocabulary(model), device=device)
         self.barred[forbidden] = -torch.inf
-        self.ended = torch.zeros(rows, dtype=torch.bool, **make)
-        self.tokens = torch.zeros(limit, rows, dtype=torch.int64, **make)
-        self.logprobs = torch.zeros(limit, rows, **make)
-        self.columns = torch.arange(_rounded(width + limit), **make)
+        self.ended = torch.zeros(rows, dtype=torch.bool, device=device)
+        self.tokens = torch.zeros(limit, rows, dtype=torch.int64, device=device)
+        self.logprobs = torch.zeros(limit, rows, device=device)
+        self.columns = torch.arange(_rounded(width + limit), device=device)
         self.cache = FixedCache(model, rows, _rounded(width + limit), self.at)
 
     def begin(self, start: torch.Tensor, uniforms: torch.Tensor, count: int) -> None:
@@ -221,7 +223,7 @@ class Loop:
     def _capture(self, view: int) -> torch.cuda.CUDAGraph:
         """Captures a step; what the warm-up that this takes has written is put back."""
         kept = [buffer.clone() for buffer in self._state()]
-        aside = torch.cuda.Stream()
+        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with grouped_attention(self.model), torch.cuda.stream(aside):
             self.step(view)  # libraries set themselves up, which a capture cannot hold
@@ -239,12 +241,12 @@ class Loop:
         return self.at, self.logits, self.ended, self.tokens, self.logprobs
 
 
-def _ordinary(model: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
+def _ordinary(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
     table = model.get_input_embeddings()
     return table.ordinary(ids) if isinstance(table, CoordinateEmbedding) else table(ids)
 
 
-def _vocabulary(model: PreTrainedModel) -> int:
+def _vocabulary(model: CausalLM) -> int:
     return int(model.get_output_embeddings().weight.shape[0])
 
 

@@ -9,8 +9,8 @@ and cosine at wavelengths 2, 3, 4, 6, 8, 12, … (2ᵐ and 3·2ᵐ⁻¹): the sh
 and show where blocks begin, the long ones tell millions apart. The phase is taken of an integer
 remainder, so it is as exact for large coordinates as for small ones.
 
-The table of the model is not replaced but given another class, so that its parameter keeps its name:
-tied output weights, checkpoints of the base and adapters go on as they did.
+The table of the model is not replaced but given another class, so that its parameter keeps its
+name: tied output weights, checkpoints of the base and adapters go on as they did.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class CoordinateEmbedding(nn.Embedding):
 
     def ordinary(self, ids: torch.Tensor) -> torch.Tensor:
         """Embeds ids that are all below V, as the model's own table does."""
-        return cast("torch.Tensor", super().forward(ids))
+        return super().forward(ids)
 
     def placed(self, packed: torch.Tensor) -> torch.Tensor:
         """Embeds packed coordinates, ``(i << 31) + j``."""
@@ -65,7 +65,7 @@ def code(value: torch.Tensor, wavelengths: torch.Tensor) -> torch.Tensor:
     return torch.cat([phase.sin(), phase.cos()], dim=-1)
 
 
-def attach(model: nn.Module, seed: int = 0) -> CoordinateEmbedding:
+def attach(model: object, seed: int = 0) -> CoordinateEmbedding:
     """Lets a causal language model read coordinates; what it makes of ordinary ids is unchanged.
 
     Do it after tokens were added: V is the size of the table as it is then.

@@ -32,7 +32,7 @@ def gguf_file() -> Path:
             " 'sparserl-bench[gemma]'"
         )
     package = importlib.import_module(PACKAGE)
-    target = platformdirs.user_cache_path("sparserl") / "gemma" / package.MODEL_NAME
+    target = platformdirs.user_cache_path("sparserl-bench") / "gemma" / package.MODEL_NAME
     try:
         return Path(package.assemble(target))
     except (OSError, ValueError, ImportError) as error:

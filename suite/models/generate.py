@@ -17,10 +17,10 @@ from enum import StrEnum
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
 
 from suite.models.decode import Choice, Loop
 from suite.models.errors import ModelError
+from suite.models.lm import CausalLM
 
 WIDTH = 64  # prompts are padded to a multiple
 READ = {"cuda": 16}  # prompts that are read at once, fewer are filled up; elsewhere one
@@ -85,7 +85,7 @@ class Generator:
 
     def __init__(
         self,
-        model: PreTrainedModel,
+        model: CausalLM,
         end: int,
         pad: int,
         tokens: int,

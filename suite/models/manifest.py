@@ -90,7 +90,7 @@ def _parse(data: Any, path: Path) -> Manifest:
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise ModelError(f"{path}: is not of schema {SCHEMA}; update the project or the weights")
     known = {field.name for field in fields(Manifest)}
-    wrong = sorted((known ^ (data.keys() - {"schema"})))
+    wrong = sorted(known ^ (data.keys() - {"schema"}))
     if wrong:
         raise ModelError(f"{path}: {', '.join(wrong)}: missing or unknown; get the folder again")
     try:

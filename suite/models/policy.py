@@ -11,16 +11,17 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError, safe_open
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from suite.models import adapters, gemma, manifest
 from suite.models.embedding import PROJECTION, attach
 from suite.models.errors import ModelError
+from suite.models.lm import CausalLM
 from suite.models.manifest import Manifest
 from suite.models.prompt import Encoding, PromptStyle
 from suite.models.sampler import SHOWN
@@ -40,7 +41,7 @@ class Policy:
         base: Fingerprint of the base model.
     """
 
-    model: PreTrainedModel
+    model: CausalLM
     tokenizer: Tokenizer
     style: PromptStyle
     base: str
@@ -109,7 +110,7 @@ def load(
     return Policy(model, tokenizer, PromptStyle(encoding, vocabulary, shown), print_of_base)
 
 
-def load_base(base: str | Path) -> tuple[PreTrainedModel, Tokenizer, str]:
+def load_base(base: str | Path) -> tuple[CausalLM, Tokenizer, str]:
     """Model, tokenizer and fingerprint of a base, float32, on the CPU.
 
     A folder of this project is held to its manifest. Where its weights have a projection for
@@ -144,7 +145,7 @@ def load_base(base: str | Path) -> tuple[PreTrainedModel, Tokenizer, str]:
 
 
 def save_base(
-    model: PreTrainedModel,
+    model: CausalLM,
     tokenizer: Tokenizer,
     folder: Path,
     source: str,
@@ -164,12 +165,10 @@ def save_base(
     model.save_pretrained(folder, state_dict=state)
     tokenizer.save_pretrained(folder)
     vocabulary = int(model.get_input_embeddings().num_embeddings)
-    return manifest.write(
-        folder, Manifest("base", fingerprint(model), vocabulary, source=source)
-    )
+    return manifest.write(folder, Manifest("base", fingerprint(model), vocabulary, source=source))
 
 
-def fingerprint(model: PreTrainedModel) -> str:
+def fingerprint(model: CausalLM) -> str:
     """Tells weights apart, wherever and in whatever precision of 16 bits or more they are loaded.
 
     Looks at names, shapes and ``PROBED`` values of every parameter, rounded to bfloat16. The
@@ -187,20 +186,23 @@ def fingerprint(model: PreTrainedModel) -> str:
     return h.hexdigest()
 
 
-def _model(source: str, options: dict[str, Any]) -> PreTrainedModel:
+def _model(source: str, options: dict[str, Any]) -> CausalLM:
+    options = {"dtype": torch.float32, "output_loading_info": True} | options
+    loaded: Any = AutoModelForCausalLM.from_pretrained
     try:
-        model, info = AutoModelForCausalLM.from_pretrained(
-            source, dtype=torch.float32, output_loading_info=True, **options
-        )
+        model, info = loaded(source, **options)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise ModelError(f"{source}: {_first_line(error)}; it cannot be loaded as a model") from error
+        raise ModelError(
+            f"{source}: {_first_line(error)}; it cannot be loaded as a model"
+        ) from error
     lacking = sorted({*info["missing_keys"], *(str(key[0]) for key in info["mismatched_keys"])})
     if lacking:
         few = ", ".join(lacking[:3])
         raise ModelError(
-            f"{source}: {len(lacking)} weights are missing or of another shape ({few}); get it again"
+            f"{source}: {len(lacking)} weights are missing or of another shape ({few});"
+            " get the model again"
         )
-    return model
+    return cast("CausalLM", model)
 
 
 def _tokenizer(source: str | Path, options: dict[str, Any] | None = None) -> Tokenizer:
@@ -209,7 +211,9 @@ def _tokenizer(source: str | Path, options: dict[str, Any] | None = None) -> Tok
             str(source), **(options if options is not None else {"local_files_only": True})
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{source}: its tokenizer cannot be loaded: {_first_line(error)}") from error
+        raise ModelError(
+            f"{source}: its tokenizer cannot be loaded: {_first_line(error)}"
+        ) from error
 
 
 def _has_tokenizer(folder: Path) -> bool:
@@ -226,7 +230,7 @@ def _check_tokenizer(tokenizer: Tokenizer, vocabulary: int, where: str | Path) -
         )
 
 
-def _load_projection(model: PreTrainedModel, folder: Path) -> None:
+def _load_projection(model: CausalLM, folder: Path) -> None:
     """Takes the projection from a base that was saved with it; ``transformers`` passes over it."""
     found: dict[str, torch.Tensor] = {}
     for path in sorted(folder.glob("*.safetensors")):

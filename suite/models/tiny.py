@@ -1,4 +1,4 @@
-"""``tiny``: the project's own decoder, small enough to ship and to train from scratch in minutes."""
+"""``tiny``: the project's own decoder, small enough to ship and to train in minutes."""
 
 from __future__ import annotations
 
