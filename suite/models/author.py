@@ -20,8 +20,7 @@ from suite.harness.lock import gpu_lock
 from suite.models import manifest
 from suite.models.errors import ModelError
 from suite.models.manifest import Manifest
-from suite.models.prompt import prompt
-from suite.models.variants import BASE, Variant, trained, weights
+from suite.models.variants import BASE, Variant, lacking, trained, weights
 from suite.problem import Op, Problem
 from suite.program import KernelProgram
 
@@ -106,7 +105,7 @@ class ModelAuthor:
         from suite.models.generate import Outcome, Request, seed_of
 
         policy = self._policy
-        ids = tuple(prompt(problem, self._place.arch, policy.style, policy.encode))
+        ids = tuple(policy.prompt(problem, self._place.arch))
         requests = [Request(ids, seed_of(ids, sample, self._seed)) for sample in range(samples)]
         with self._place.lock():
             found = self._generator(several=samples > 1).generate(requests)
@@ -150,14 +149,14 @@ class ModelAuthor:
 
 
 def authors(folder: Path | None = None) -> list[ModelAuthor]:
-    """The variants whose weights are there.
+    """The variants whose weights are there; none where the packages to run them are not.
 
     Raises:
         ConfigError: Weights are damaged or do not belong together, with a line for each folder.
     """
     folder = folder or weights()
     variants, _ = trained(folder)
-    if not variants:
+    if not variants or lacking():
         return []
     wrong: list[str] = []
     base = _read(folder / BASE, "base", wrong)

@@ -8,7 +8,7 @@ import pytest
 
 from suite.author import Author
 from suite.models.author import authors
-from suite.models.variants import trained, weights
+from suite.models.variants import lacking, trained, weights
 
 
 def pytest_suite_authors(device: str) -> Sequence[Author]:
@@ -17,10 +17,16 @@ def pytest_suite_authors(device: str) -> Sequence[Author]:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """One line where variants have no weights and the suite is asked for."""
+    """One line where variants are left out and the suite is asked for."""
     from suite.plugin import is_wanted
 
-    missing = trained(weights())[1]
-    if not missing or not is_wanted(config):
+    there, missing = trained(weights())
+    if not is_wanted(config):
         return None
-    return f"suite: no weights in {weights()} for {', '.join(v.name for v in missing)}; left out"
+    if there and lacking():
+        names = ", ".join(variant.name for variant in there)
+        return f"suite: {names} left out: {', '.join(lacking())} not found; install the extra train"
+    if missing:
+        names = ", ".join(variant.name for variant in missing)
+        return f"suite: {names} left out: no weights in {weights()}"
+    return None

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError, safe_open
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from suite.models import adapters, gemma, manifest
@@ -23,9 +23,11 @@ from suite.models.embedding import PROJECTION, attach
 from suite.models.errors import ModelError
 from suite.models.lm import CausalLM
 from suite.models.manifest import Manifest
-from suite.models.prompt import Encoding, PromptStyle
+from suite.models.prompt import Encoding, PromptStyle, prompt
 from suite.models.sampler import SHOWN
+from suite.problem import Problem
 
+LOCAL: dict[str, Any] = {"local_files_only": True}
 PROBED = 64  # values of each parameter that a fingerprint looks at
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model")
 
@@ -56,6 +58,17 @@ class Policy:
         """Id of the token that fills batches."""
         known = self.tokenizer.pad_token_id
         return self.end if known is None else int(known)
+
+    def prompt(self, problem: Problem, arch: str) -> list[int]:
+        """The prompt for a problem as token ids, with a token for the beginning where it is usual.
+
+        Args:
+            problem: What is asked.
+            arch: The architecture to write for, ``sm_90``.
+        """
+        usual = self.tokenizer.encode("//")[:1]
+        begin = usual if usual == [self.tokenizer.bos_token_id] else []
+        return [*begin, *prompt(problem, arch, self.style, self.encode)]
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text, with no special tokens around them."""
@@ -99,7 +112,7 @@ def load(
                 f"{adapter}: was trained on another base ({known.base}) than {base}"
                 f" ({print_of_base}); give the base that it was trained on"
             )
-        tokenizer = _tokenizer(adapter) if _has_tokenizer(adapter) else tokenizer
+        tokenizer = _tokenizer(adapter, LOCAL) if _has_tokenizer(adapter) else tokenizer
         model = adapters.merge(model, adapter, known.vocabulary)
         encoding, shown = Encoding(known.encoding), known.shown
     attach(model)
@@ -124,10 +137,10 @@ def load_base(base: str | Path) -> tuple[CausalLM, Tokenizer, str]:
     source = str(base)
     if source == gemma.NAME:
         path = gemma.gguf_file()
-        source, options = str(path.parent), {"gguf_file": path.name, "local_files_only": True}
+        source, options = str(path.parent), {"gguf_file": path.name, **LOCAL}
     elif folder.exists() or folder.is_absolute() or source.startswith((".", "~")):
         folder = folder.expanduser()
-        source, options = str(folder), {"local_files_only": True}
+        source, options = str(folder), LOCAL
         if not (folder / "config.json").is_file():
             raise ModelError(f"{folder}: has no config.json; give the folder of a model")
         if not _has_tokenizer(folder):
@@ -180,7 +193,8 @@ def fingerprint(model: CausalLM) -> str:
             continue
         h.update(f"{name}{tuple(value.shape)}".encode())
         flat = value.detach().reshape(-1)
-        at = torch.linspace(0, max(flat.numel() - 1, 0), min(PROBED, flat.numel())).long()
+        count = min(PROBED, flat.numel())
+        at = torch.arange(count) * (flat.numel() - 1) // max(count - 1, 1)
         probed = flat[at.to(flat.device)].to(torch.bfloat16).cpu()
         h.update(probed.view(torch.int16).numpy().tobytes())
     return h.hexdigest()
@@ -205,11 +219,12 @@ def _model(source: str, options: dict[str, Any]) -> CausalLM:
     return cast("CausalLM", model)
 
 
-def _tokenizer(source: str | Path, options: dict[str, Any] | None = None) -> Tokenizer:
+def _tokenizer(source: str | Path, options: dict[str, Any]) -> Tokenizer:
+    # One of this project says all there is to it; what suits the model's kind may add tokens.
+    ours = (Path(source) / manifest.NAME).is_file() and (Path(source) / "tokenizer.json").is_file()
+    load: Any = (PreTrainedTokenizerFast if ours else AutoTokenizer).from_pretrained
     try:
-        return AutoTokenizer.from_pretrained(
-            str(source), **(options if options is not None else {"local_files_only": True})
-        )
+        return cast("Tokenizer", load(str(source), **options))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
             f"{source}: its tokenizer cannot be loaded: {_first_line(error)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from suite.models.prompt import Encoding
 WEIGHTS = Path(__file__).with_name("weights")
 ELSEWHERE = "SPARSERL_WEIGHTS"  # names another folder with the same layout
 BASE = "base"
+NEEDED = ("torch", "transformers", "peft", "safetensors")  # the extra train
 
 
 @dataclass(frozen=True)
@@ -46,3 +48,8 @@ def trained(folder: Path) -> tuple[list[Variant], list[Variant]]:
     base = (folder / BASE).is_dir()
     there = [variant for variant in VARIANTS if base and (folder / variant.name).is_dir()]
     return there, [variant for variant in VARIANTS if variant not in there]
+
+
+def lacking() -> list[str]:
+    """Packages that running a variant needs and that are not installed."""
+    return [name for name in NEEDED if importlib.util.find_spec(name) is None]
