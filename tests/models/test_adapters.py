@@ -9,7 +9,9 @@ from peft import get_peft_model
 from safetensors.torch import load_file, save_file
 
 from suite.models import adapters, manifest, policy
+from suite.models.decode import Choice
 from suite.models.errors import ModelError
+from suite.models.generate import Generator, Request
 from suite.models.prompt import Encoding, PromptStyle
 from tests.models import lab
 
@@ -33,6 +35,19 @@ def test_a_saved_adapter_gives_the_same_logits_on_a_fresh_base(base: Path, tmp_p
     assert (logits(found.model) - logits(policy.load(base).model)).abs().max() > 1e-2
     assert found.style == lab.COORDINATES
     assert not any("lora" in name for name, _ in found.model.named_parameters())
+
+
+def test_programs_are_written_with_a_live_adapter_as_with_a_merged_one(
+    base: Path, tmp_path: Path
+) -> None:
+    live = lab.save_adapter(base, tmp_path / "adapter").get_base_model()
+    merged = policy.load(base, tmp_path / "adapter").model
+    requests = [Request(prompt, 3) for prompt in lab.prompts()]
+    found = []
+    for model in (live, merged):
+        generator = Generator(model, lab.END, lab.PAD, lab.TOKENS, 4, 12, Choice(1.0))
+        found.append([completion.tokens for completion in generator.generate(requests)])
+    assert found[0] == found[1]
 
 
 def test_training_goes_on_from_a_saved_adapter(base: Path, tmp_path: Path) -> None:

@@ -45,8 +45,11 @@ def written(model: Any, choice: Choice, graphs: bool, limit: int = 150) -> list[
     return generator.generate(requests)
 
 
-@pytest.mark.parametrize("choice", CHOICES, ids=["greedy", "sampled", "top-p"])
-@pytest.mark.parametrize("name", ["llama", "gemma3"])
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [*(("llama", choice) for choice in CHOICES), ("gemma3", CHOICES[2])],
+    ids=["greedy", "sampled", "top-p", "sliding windows"],
+)
 def test_a_replayed_step_writes_what_a_called_one_does(
     name: str, choice: Choice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
