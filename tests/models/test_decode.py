@@ -129,3 +129,40 @@ def test_grouped_attention_is_attention_and_leaves_the_model_as_it_was() -> None
         assert torch.allclose(model(input_ids=ids, attention_mask=mask).logits, expected, atol=1e-5)
         assert model.config._attn_implementation == cache.ATTENTION
     assert model.config._attn_implementation == before
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("choice", CHOICES, ids=["greedy", "sampled", "top-p"])
+@pytest.mark.parametrize("name", list(lab.CONFIGS))
+def test_on_a_gpu_a_captured_step_writes_what_a_called_one_does(name: str, choice: Choice) -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        model = lab.reader(name).to("cuda", dtype)
+        called, captured, again = (written(model, choice, graphs) for graphs in (False, True, True))
+        assert called == captured == again  # to the last bit of the probabilities
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_graph_sees_weights_that_changed_in_place() -> None:
+    model, other = (lab.reader(seed=seed).to("cuda") for seed in (0, 1))
+    requests = [Request(prompt, 0) for prompt in lab.prompts()]
+    made = Generator(model, lab.END, lab.PAD, lab.TOKENS, 4, 20, Choice(0.0), graphs=True)
+    before = made.generate(requests)
+    with torch.no_grad():
+        for mine, new in zip(model.parameters(), other.parameters(), strict=True):
+            mine.copy_(new)
+    fresh = Generator(other, lab.END, lab.PAD, lab.TOKENS, 4, 20, Choice(0.0), graphs=True)
+    after = made.generate(requests)
+    assert after == fresh.generate(requests)
+    assert after != before
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_place_of_an_author_is_that_of_the_measurements() -> None:
+    from suite.harness.evaluate import Evaluator
+    from suite.models.author import here
+
+    with Evaluator("cuda") as evaluator:
+        facts = evaluator.facts
+    place = here()
+    assert (place.device, place.arch) == ("cuda", facts.arch)
+    assert str(place.bus_id).lower() == facts.details["pci_bus_id"].lower()
