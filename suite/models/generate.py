@@ -111,13 +111,17 @@ class Generator:
             ModelError: A prompt is empty, or too long for the model with what is to follow.
         """
         self._check(requests)
-        self.model.eval()
         found: dict[int, Completion] = {}
-        for width, batch in self._batches(requests):
-            loop = self._loop(width)
-            self._begin(loop, [requests[at] for at in batch])
-            self.steps += loop.run()
-            found |= zip(batch, self._collect(loop, len(batch)), strict=True)
+        was_training = self.model.training
+        self.model.eval()
+        try:
+            for width, batch in self._batches(requests):
+                loop = self._loop(width)
+                self._begin(loop, [requests[at] for at in batch])
+                self.steps += loop.run()
+                found |= zip(batch, self._collect(loop, len(batch)), strict=True)
+        finally:
+            self.model.train(was_training)
         return [found[at] for at in range(len(requests))]
 
     def _check(self, requests: Iterable[Request]) -> None:

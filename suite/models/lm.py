@@ -59,8 +59,17 @@ class CausalLM(Protocol):
         """Writes configuration and weights."""
         ...
 
+    @property
+    def training(self) -> bool:
+        """Whether dropout is on."""
+        ...
+
     def eval(self) -> Any:
         """Switches dropout off."""
+        ...
+
+    def train(self, mode: bool) -> Any:
+        """Switches dropout on or off."""
         ...
 
     def to(self, *, device: str, dtype: torch.dtype) -> Any:

@@ -40,7 +40,7 @@ def test_a_saved_adapter_gives_the_same_logits_on_a_fresh_base(base: Path, tmp_p
 def test_programs_are_written_with_a_live_adapter_as_with_a_merged_one(
     base: Path, tmp_path: Path
 ) -> None:
-    live = lab.save_adapter(base, tmp_path / "adapter").get_base_model()
+    live = lab.save_adapter(base, tmp_path / "adapter").get_base_model().train()
     merged = policy.load(base, tmp_path / "adapter").model
     requests = [Request(prompt, 3) for prompt in lab.prompts()]
     found = []
@@ -48,6 +48,7 @@ def test_programs_are_written_with_a_live_adapter_as_with_a_merged_one(
         generator = Generator(model, lab.END, lab.PAD, lab.TOKENS, 4, 12, Choice(1.0))
         found.append([completion.tokens for completion in generator.generate(requests)])
     assert found[0] == found[1]
+    assert live.training
 
 
 def test_training_goes_on_from_a_saved_adapter(base: Path, tmp_path: Path) -> None:

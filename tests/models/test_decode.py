@@ -138,7 +138,8 @@ def test_on_a_gpu_a_captured_step_writes_what_a_called_one_does(name: str, choic
     for dtype in (torch.float32, torch.bfloat16):
         model = lab.reader(name).to("cuda", dtype)
         called, captured, again = (written(model, choice, graphs) for graphs in (False, True, True))
-        assert called == captured == again  # to the last bit of the probabilities
+        assert captured == again  # to the last bit of the probabilities
+        assert [c.tokens for c in called] == [c.tokens for c in captured]
 
 
 @pytest.mark.gpu
