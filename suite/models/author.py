@@ -6,6 +6,7 @@ digests before anything is measured.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,20 +18,32 @@ from suite.author import Kind
 from suite.config import ConfigError
 from suite.harness.compile import Target
 from suite.harness.lock import gpu_lock
+from suite.matrices.base import Matrix
 from suite.models import manifest
 from suite.models.errors import ModelError
 from suite.models.manifest import Manifest
 from suite.models.variants import BASE, Variant, lacking, trained, weights
-from suite.problem import Op, Problem
+from suite.problem import DType, Op, Problem
 from suite.program import KernelProgram
 
 if TYPE_CHECKING:
-    from suite.models.generate import Generator
+    from suite.models.generate import Completion, Generator
     from suite.models.policy import Policy
 
 TEMPERATURE = 0.8  # for several samples; a single one is the likeliest program
 LIMIT = 1024  # tokens
-ROWS = {"cuda": 64, "cpu": 8}  # of a batch
+ROWS = {"cuda": 64, "cpu": 8}  # of a batch of samples
+LIKELIEST = 4  # rows of a batch where a single program is asked for
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of a matrix."""
+
+    op: Op
+    columns: int
+    dtype: DType
+    samples: int
 
 
 @dataclass(frozen=True)
@@ -95,31 +108,54 @@ class ModelAuthor:
         self._load, self._find_place = load, place
         self._seed, self._limit = seed, limit
         self._generators: dict[bool, Generator] = {}
+        self._before: dict[_Asked, None] = {}
+        self._matrix: Callable[[], Matrix | None] = lambda: None
+        self._written: dict[_Asked, list[KernelProgram]] = {}
 
     def answers(self, op: str) -> bool:
         """Both operations."""
         return op in list(Op)
 
     def write(self, problem: Problem, samples: int) -> Sequence[KernelProgram]:
-        """Samples programs; a single one is the likeliest. The same seed writes the same."""
-        from suite.models.generate import Outcome, Request, seed_of
+        """Samples programs; a single one is the likeliest. The same seed writes the same.
 
-        policy = self._policy
-        ids = tuple(policy.prompt(problem, self._place.arch))
-        requests = [Request(ids, seed_of(ids, sample, self._seed)) for sample in range(samples)]
+        Where a batch has room, it also writes what was asked of other matrices before: that will
+        be asked of this one next, and another row costs much less than another batch.
+        """
+        if self._matrix() is not problem.matrix:
+            self._matrix, self._written = weakref.ref(problem.matrix), {}
+        asked = _Asked(problem.op, problem.columns, problem.dtype, samples)
+        if asked not in self._written:
+            room = self._rows(samples > 1) // max(samples, 1) - 1
+            likely = [a for a in self._before if a != asked and a.samples == samples]
+            ahead = [a for a in likely if a not in self._written][: max(room, 0)]
+            self._written |= self._write(problem.matrix, [asked, *ahead])
+        self._before[asked] = None
+        return self._written.pop(asked)
+
+    def _write(self, matrix: Matrix, asked: Sequence[_Asked]) -> dict[_Asked, list[KernelProgram]]:
+        from suite.models.generate import Request, seed_of
+
+        requests, owners = [], []
+        for one in asked:
+            problem = Problem(one.op, matrix, one.columns, one.dtype)
+            ids = tuple(self._policy.prompt(problem, self._place.arch))
+            for sample in range(one.samples):
+                requests.append(Request(ids, seed_of(ids, sample, self._seed)))
+                owners.append((one, sample))
         with self._place.lock():
-            found = self._generator(several=samples > 1).generate(requests)
-        return [
-            KernelProgram(
-                self.name,
-                policy.decode(completion.tokens),
-                sample,
-                f"the model came to no end within {self._limit} tokens"
-                if completion.outcome is Outcome.LENGTH
-                else "",
-            )
-            for sample, completion in enumerate(found)
-        ]
+            completions = self._generator(asked[0].samples > 1).generate(requests)
+        found: dict[_Asked, list[KernelProgram]] = {one: [] for one in asked}
+        for (one, sample), completion in zip(owners, completions, strict=True):
+            found[one].append(self._program(completion, sample))
+        return found
+
+    def _program(self, completion: Completion, sample: int) -> KernelProgram:
+        from suite.models.generate import Outcome
+
+        cut = completion.outcome is Outcome.LENGTH
+        unfinished = f"the model came to no end within {self._limit} tokens" if cut else ""
+        return KernelProgram(self.name, self._policy.decode(completion.tokens), sample, unfinished)
 
     @cached_property
     def _place(self) -> Place:
@@ -129,19 +165,21 @@ class ModelAuthor:
     def _policy(self) -> Policy:
         return self._load(self._place.device)
 
+    def _rows(self, several: bool) -> int:
+        return ROWS[self._place.device] if several else LIKELIEST
+
     def _generator(self, several: bool) -> Generator:
-        """For one likeliest program on the CPU a row is enough; else batches of a fixed size."""
         from suite.models.decode import Choice
         from suite.models.generate import Generator
 
         if several not in self._generators:
-            policy, device = self._policy, self._place.device
+            policy = self._policy
             self._generators[several] = Generator(
                 policy.model,
                 policy.end,
                 policy.pad,
                 len(policy.tokenizer),
-                rows=ROWS[device] if several else 1,
+                rows=self._rows(several),
                 limit=self._limit,
                 choice=Choice(TEMPERATURE if several else 0.0),
             )

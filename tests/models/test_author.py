@@ -127,6 +127,22 @@ def test_other_seeds_and_problems_are_other_texts() -> None:
     assert texts != [program.text for program in writes().write(asked(Op.SPMM, 32), 3)]
 
 
+def test_what_will_be_asked_next_is_written_in_the_same_batch_and_is_the_same() -> None:
+    one = writes()
+    labels = [(Op.SPMV, 1), (Op.SPMM, 32), (Op.SPMM, 128)]
+    first, second = (select(name)[0].build() for name in ("stencil-5pt-48", "block-4-1k"))
+    alone = [writes().write(Problem(op, second, n), 1) for op, n in labels]
+    for op, n in labels:
+        one.write(Problem(op, first, n), 1)
+    steps = []
+    for (op, n), expected in zip(labels, alone, strict=True):
+        assert one.write(Problem(op, second, n), 1) == expected
+        steps.append(one._generator(several=False).steps)
+    assert steps[0] == steps[1] == steps[2]
+    assert one.write(Problem(Op.SPMV, second), 1) == alone[0]  # asked again, it is written again
+    assert len(one.write(Problem(Op.SPMV, second), 3)) == 3
+
+
 def saying(token: int) -> Any:
     model = lab.build("qwen2")
     lab.attach(model)
