@@ -1,7 +1,8 @@
 """Loading and saving: a base model, perhaps an adapter, and the tokenizer that goes with them.
 
-A base is a folder of this project (with a manifest), any folder or hub id that ``transformers``
-loads, or ``gemma-3-270m``. An adapter is a folder of this project. Folders never need a network.
+A base is ``tiny``, a folder of this project (with a manifest), any folder or hub id that
+``transformers`` loads, or ``gemma-3-270m``. An adapter is a folder of this project. Folders never
+need a network.
 Left out on purpose: anything that trains.
 """
 
@@ -25,6 +26,7 @@ from suite.models.lm import CausalLM
 from suite.models.manifest import Manifest
 from suite.models.prompt import Encoding, PromptStyle, prompt
 from suite.models.sampler import SHOWN
+from suite.models.variants import BASE, TINY, weights
 from suite.problem import Problem
 
 LOCAL: dict[str, Any] = {"local_files_only": True}
@@ -94,7 +96,7 @@ def load(
     """A policy for generation; an adapter is merged into the base.
 
     Args:
-        base: A folder, a hub id or ``gemma-3-270m``.
+        base: ``tiny``, a folder, a hub id or ``gemma-3-270m``.
         adapter: A folder that ``save_adapter`` wrote; says encoding and number shown itself.
         device: ``cpu`` or ``cuda``.
         encoding: Without an adapter: how nonzeros are told.
@@ -132,6 +134,8 @@ def load_base(base: str | Path) -> tuple[CausalLM, Tokenizer, str]:
     Raises:
         ModelError: It cannot be loaded.
     """
+    if str(base) == TINY:
+        base = weights() / BASE
     folder = Path(base)
     options: dict[str, Any] = {}
     source = str(base)

@@ -119,7 +119,7 @@ def _seconds(generator: Generator, requests: list[Request]) -> float:
     return time.perf_counter() - started
 
 
-def _model(weights: Path | None, adapter: Path | None, device: str) -> CausalLM:
+def _model(weights: str | None, adapter: Path | None, device: str) -> CausalLM:
     if weights is not None:
         from suite.models.policy import load
 
@@ -141,7 +141,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tokens", type=int, default=256 if default == "cuda" else 32)
     parser.add_argument("--shared", type=int, default=16, help="rows with the same prompt")
     parser.add_argument("--eager", action="store_true", help="no graphs, for comparison")
-    parser.add_argument("--weights", type=Path, help="folder of a base (default: random tiny)")
+    parser.add_argument("--weights", help="a base as policy.load takes it (default: random tiny)")
     parser.add_argument("--adapter", type=Path, help="folder of an adapter")
     options = parser.parse_args(arguments)
     try:

@@ -12,6 +12,7 @@ from suite.models.prompt import Encoding
 WEIGHTS = Path(__file__).with_name("weights")
 ELSEWHERE = "SPARSERL_WEIGHTS"  # names another folder with the same layout
 BASE = "base"
+TINY = "tiny"  # as a name for the base that ships
 NEEDED = ("torch", "transformers", "peft", "safetensors")  # the extra train
 
 

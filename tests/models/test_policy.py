@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from suite.matrices.sets import select
-from suite.models import gemma, manifest, policy
+from suite.models import gemma, manifest, policy, variants
 from suite.models.embedding import PROJECTION, attach
 from suite.models.errors import ModelError
 from suite.models.prompt import Encoding
@@ -73,6 +73,16 @@ def test_a_base_of_the_project_goes_around(tmp_path: Path) -> None:
     assert torch.allclose(found.model(input_ids=ids).logits, expected, atol=1e-6)
     assert found.model.dtype == torch.float32
     assert not any(str(tmp_path) in p.read_text() for p in tmp_path.glob("*.json"))
+
+
+def test_tiny_is_the_name_of_the_base_that_ships(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variants.ELSEWHERE, str(tmp_path))
+    with pytest.raises(ModelError, match=r"base: has no config.json"):
+        policy.load("tiny")
+    lab.save_base(tmp_path / variants.BASE)
+    assert policy.load("tiny").base == policy.load(tmp_path / variants.BASE).base
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen2", "qwen3", "gemma3"])
