@@ -6,6 +6,7 @@ digests before anything is measured.
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -163,6 +164,12 @@ class ModelAuthor:
 
     @cached_property
     def _policy(self) -> Policy:
+        import torch
+
+        if self._place.device == "cpu":
+            # Threads that wait for each other at every small product lose more than they gain
+            # where the next matrix is built and programs are compiled meanwhile.
+            torch.set_num_threads(max((os.cpu_count() or 1) // 2, 1))
         return self._load(self._place.device)
 
     def _rows(self, several: bool) -> int:

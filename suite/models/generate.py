@@ -11,7 +11,9 @@ Letters: B rows, T new tokens, W columns of a prompt.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -103,6 +105,7 @@ class Generator:
         self._graphs = model.device.type == "cuda" if graphs is None else graphs
         self._loops: dict[int, Loop] = {}
         self.steps = 0  # that were taken in all, of B rows each
+        self.seconds = {"prompts": 0.0, "steps": 0.0}  # that reading and writing took in all
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """A completion for each request, in their order.
@@ -117,12 +120,22 @@ class Generator:
         try:
             for width, batch in self._batches(requests):
                 loop = self._loop(width)
-                self._begin(loop, [requests[at] for at in batch])
-                self.steps += loop.run()
+                with self._timed("prompts"):
+                    self._begin(loop, [requests[at] for at in batch])
+                with self._timed("steps"):
+                    self.steps += loop.run()
                 found |= zip(batch, self._collect(loop, len(batch)), strict=True)
         finally:
             self.model.train(was_training)
         return [found[at] for at in range(len(requests))]
+
+    @contextmanager
+    def _timed(self, what: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        if self.model.device.type == "cuda":
+            torch.cuda.synchronize(self.model.device)
+        self.seconds[what] += time.perf_counter() - started
 
     def _check(self, requests: Iterable[Request]) -> None:
         config = self.model.config.get_text_config(decoder=True)

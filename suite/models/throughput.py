@@ -45,8 +45,8 @@ class Throughput:
         shared: Rows that have the same prompt.
         graphs: Whether steps were captured.
         tokens_per_s: Median over the repeats, prompts included.
-        step_ms: Time of a decode step: batches with all and with half of the tokens compared.
-        prompt_ms: Time of what is not steps: reading the prompts, drawing, collecting.
+        step_ms: Median time of a decode step.
+        prompt_ms: Median time of reading the prompts of a batch, and of drawing for it.
         first_s: Time of the batch that captured the graphs.
     """
 
@@ -78,15 +78,10 @@ def measure(
     vocabulary = int(model.get_input_embeddings().num_embeddings)
     requests = _requests(rows, shared, vocabulary)
     # The end token is one that is never chosen: no row ends early.
-    whole, half = (
-        Generator(model, -1, 0, vocabulary, rows, limit, Choice(), graphs)
-        for limit in (tokens, tokens // 2)
-    )
-    first_s = _seconds(whole, requests)
-    _seconds(half, requests)
-    whole_s = statistics.median(_seconds(whole, requests) for _ in range(REPEATS))
-    half_s = statistics.median(_seconds(half, requests) for _ in range(REPEATS))
-    step_s = (whole_s - half_s) / (tokens - tokens // 2)
+    generator = Generator(model, -1, 0, vocabulary, rows, tokens, Choice(), graphs)
+    first = _timed(generator, requests)
+    runs = [_timed(generator, requests) for _ in range(REPEATS)]
+    whole_s, prompts_s, steps_s = (statistics.median(part) for part in zip(*runs, strict=True))
     cuda = model.device.type == "cuda"
     return Throughput(
         device=torch.cuda.get_device_name(model.device) if cuda else "cpu",
@@ -97,9 +92,9 @@ def measure(
         shared=shared,
         graphs=cuda if graphs is None else graphs,
         tokens_per_s=round(rows * tokens / whole_s, 1),
-        step_ms=round(step_s * 1e3, 4),
-        prompt_ms=round((whole_s - tokens * step_s) * 1e3, 2),
-        first_s=round(first_s, 2),
+        step_ms=round(steps_s / tokens * 1e3, 4),
+        prompt_ms=round(prompts_s * 1e3, 2),
+        first_s=round(first[0], 2),
     )
 
 
@@ -113,10 +108,14 @@ def _requests(rows: int, shared: int, vocabulary: int) -> list[Request]:
     return [Request(prompts[row // shared], row) for row in range(rows)]
 
 
-def _seconds(generator: Generator, requests: list[Request]) -> float:
+def _timed(generator: Generator, requests: list[Request]) -> tuple[float, float, float]:
+    """Seconds of a batch: all of it, its prompts, its steps."""
+    before = dict(generator.seconds)
     started = time.perf_counter()
     generator.generate(requests)  # waits for the device, since it returns what was written
-    return time.perf_counter() - started
+    whole = time.perf_counter() - started
+    spent = {part: generator.seconds[part] - before[part] for part in before}
+    return whole, spent["prompts"], spent["steps"]
 
 
 def _model(weights: str | None, adapter: Path | None, device: str) -> CausalLM:
@@ -146,8 +145,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         rows = [int(word) for word in options.rows.split(",")]
-        if min(*rows, options.tokens - 1, options.shared) < 1:
-            raise ModelError("--rows and --shared must be at least 1, --tokens at least 2")
+        if min(*rows, options.tokens, options.shared) < 1:
+            raise ModelError("--rows, --tokens and --shared must be at least 1")
         model = _model(options.weights, options.adapter, options.device)
         for count in rows:
             graphs = False if options.eager else None
