@@ -78,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line("markers", "xdist_group(name): items for one process (pytest-xdist)")
     replay.allow_only_with_workers(config)
-    if _is_wanted(config):
+    if is_wanted(config):
         try:
             _session(config)
         except ConfigError as error:
@@ -360,7 +360,7 @@ def _or_usage_error(step: Callable[[], object]) -> None:
         raise pytest.UsageError(*str(error).splitlines()) from error
 
 
-def _is_wanted(config: pytest.Config) -> bool:
+def is_wanted(config: pytest.Config) -> bool:
     """Whether mistakes in the options concern this run: one is given, or the suite is collected."""
     if any(config.getoption(f"suite_{name}") is not None for name in (*_OPTIONS, *_FLAGS)):
         return True

@@ -17,11 +17,13 @@ class KernelProgram:
         author: Who wrote it; a name without spaces.
         text: The whole text, untouched.
         sample: Which of several answers to the same problem this is, from 0.
+        unfinished: Why the author came to no end, in one line; what is not finished is not parsed.
     """
 
     author: str
     text: str
     sample: int = 0
+    unfinished: str = ""
 
     @property
     def digest(self) -> str:

@@ -9,12 +9,9 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-
-from filelock import FileLock
 
 from suite.evaluation import Evaluation, Resources, Status
 from suite.formats.base import NotApplicableError
@@ -24,6 +21,7 @@ from suite.harness.compilers import CompilerGaveUp, Compilers
 from suite.harness.device import Compiled, DeviceFacts, DeviceFault
 from suite.harness.exchange import Exchange
 from suite.harness.judge import Verdict
+from suite.harness.lock import gpu_lock
 from suite.harness.parse import parse
 from suite.harness.plan import BindError, Declaration, ParseError, Plan
 from suite.harness.resident import Prepared, ProblemRef
@@ -173,6 +171,8 @@ class Evaluator:
             most = f"at most {self.settings.source_chars:,}"
             return _failed(blank, Status.PARSE_ERROR, f"{too_long}; {most}")
         try:
+            if answer.unfinished:
+                raise ParseError(answer.unfinished)
             declaration = parse(answer.text)
         except ParseError as error:
             return _failed(blank, Status.PARSE_ERROR, error)
@@ -350,8 +350,4 @@ def _hungriest(compiled: Compiled, plan: Plan) -> Resources | None:
 
 def _device_lock(facts: DeviceFacts) -> AbstractContextManager[object]:
     """One measurement at a time on a GPU, across processes and users of the host."""
-    if facts.kind != "cuda":
-        return nullcontext()
-    bus = facts.details.get("pci_bus_id", "0").replace(":", "-")
-    # Not the temporary folder of this process: everyone on the host must mean the same file.
-    return FileLock(Path("/tmp") / f"sparserl-gpu-{bus}.lock", mode=0o666)
+    return gpu_lock(facts.details.get("pci_bus_id", "0") if facts.kind == "cuda" else None)

@@ -40,6 +40,12 @@ def test_a_right_program_is_ok_with_everything_known_about_it(evaluator: Evaluat
     assert found.device == evaluator.facts.name
 
 
+def test_a_text_that_came_to_no_end_is_not_parsed(evaluator: Evaluator) -> None:
+    answer = KernelProgram("model", GOOD, unfinished="no end within 9 tokens")
+    found = evaluator.evaluate(PROBLEM, answer)
+    assert (found.status, found.error) == (Status.PARSE_ERROR, "no end within 9 tokens")
+
+
 @pytest.mark.parametrize(
     ("text", "status", "says"),
     [

@@ -82,10 +82,13 @@ def test_what_a_device_does_not_say_is_not_known_and_the_rest_is(nvml: FakeNvml)
 
 
 def test_processes_that_worked_in_the_last_second_are_strangers_unless_they_are_ours(
-    nvml: FakeNvml,
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    parent = os.getppid()
+    monkeypatch.setattr(os, "getppid", lambda: parent if parent != 1 else os.getpid())
     ended = 2**22 + 1  # beyond the largest id there can be
     nvml.used = [(os.getpid(), 0.1, 90), (1, 0.2, 30), (1, 0.3, 40), (1, 2.0, 80), (ended, 0.1, 50)]
+    nvml.used.append((os.getppid(), 0.1, 60))  # who started us generates programs between times
     found = Witness("bus").read()
     assert found is not None
     assert found.strangers == {1: 40}

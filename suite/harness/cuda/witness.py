@@ -118,13 +118,16 @@ class Witness:
         return found
 
     def _is_ours(self, pid: int) -> bool:
-        """Whether a process measures only while we do not: itself, or another worker's."""
+        """Whether a process works only while we do not: itself, another worker, or who started us.
+
+        Who started us may generate programs on the same GPU, and then holds the same lock.
+        """
         if pid not in self._ours:
             try:
                 command = Path(f"/proc/{pid}/cmdline").read_bytes()
             except OSError:
                 return True  # it has ended, perhaps a worker that was replaced
-            self._ours[pid] = pid == os.getpid() or _WORKER in command
+            self._ours[pid] = pid in (os.getpid(), os.getppid()) or _WORKER in command
         return self._ours[pid]
 
     def _ask(self, question: Callable[[], Any]) -> Any:

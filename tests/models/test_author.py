@@ -1,0 +1,194 @@
+"""Variants join the suite where their weights are; what is wrong with them is said beforehand."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from suite.author import Kind
+from suite.config import ConfigError
+from suite.matrices.sets import select
+from suite.models import author, manifest, plugin, variants
+from suite.models.author import ModelAuthor, Place, authors
+from suite.models.policy import Policy
+from suite.models.prompt import Encoding, PromptStyle
+from suite.models.variants import BASE, VARIANTS
+from suite.problem import Op, Problem
+from tests.models import lab
+
+ROOT = Path(__file__).parents[2]
+NAMES = [variant.name for variant in VARIANTS]
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base and adapters for two variants."""
+    folder = tmp_path_factory.mktemp("weights")
+    lab.save_base(folder / BASE)
+    for variant in VARIANTS:
+        if variant.name in ("sft_only", "no_embedding"):
+            style = PromptStyle(variant.encoding, lab.VOCABULARY)
+            lab.save_adapter(folder / BASE, folder / variant.name, style)
+    return folder
+
+
+@pytest.fixture
+def weights(shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = shutil.copytree(shipped, tmp_path / "weights")
+    monkeypatch.setenv(variants.ELSEWHERE, str(folder))
+    return folder
+
+
+def policy(model: Any = None) -> Policy:
+    return Policy(model or lab.reader(), lab.tokenizer(), lab.COORDINATES, "base")
+
+
+def asked(op: Op = Op.SPMV, columns: int = 1) -> Problem:
+    return Problem(op, select("stencil-5pt-48")[0].build(), columns)
+
+
+def writes(limit: int = 16, **more: Any) -> ModelAuthor:
+    return ModelAuthor("sft_only", lambda device: policy(**more), Place, limit=limit)
+
+
+def test_without_weights_nobody_joins(tmp_path: Path) -> None:
+    assert authors(tmp_path) == []
+    there, missing = variants.trained(tmp_path)
+    assert (there, [variant.name for variant in missing]) == ([], NAMES)
+
+
+def test_those_with_weights_join(weights: Path) -> None:
+    found = plugin.pytest_suite_authors("emulator")
+    assert [one.name for one in found] == ["sft_only", "no_embedding"]
+    assert all(one.kind is Kind.MODEL and one.answers("spmm") for one in found)
+    assert not any(one.answers("sddmm") for one in found)
+
+
+def test_an_author_from_disk_reads_as_its_adapter_was_taught(weights: Path) -> None:
+    for one in authors():
+        loaded = one._load("cpu")
+        assert loaded.style.encoding is (
+            Encoding.TEXT if one.name == "no_embedding" else Encoding.COORDINATES
+        )
+
+
+def test_joining_loads_neither_torch_nor_weights(weights: Path) -> None:
+    code = "import sys; from suite.models.plugin import *; print(len(authors()))\n"
+    code += "print([name for name in ('torch', 'transformers') if name in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    assert out.stdout.decode().split("\n")[:2] == ["2", "[]"]
+
+
+def test_without_the_packages_nobody_joins(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "NEEDED", ("torch", "no_such_package"))
+    assert authors() == []
+    assert variants.lacking() == ["no_such_package"]
+
+
+def edit(path: Path, **change: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+
+
+def test_every_mistake_is_said_before_anything_is_measured(weights: Path) -> None:
+    with (weights / "sft_only" / "adapter_model.safetensors").open("r+b") as file:
+        file.truncate(100)
+    edit(weights / "no_embedding" / manifest.NAME, base="ffff", encoding="coordinates")
+    with pytest.raises(ConfigError) as caught:
+        authors()
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 3
+    assert "adapter_model.safetensors is not what it was" in lines[0]
+    assert "was trained on base ffff" in lines[1]
+    assert "was taught to read coordinates; no_embedding reads text" in lines[2]
+
+
+def test_one_sample_is_the_likeliest_and_several_are_drawn() -> None:
+    one, again = (writes().write(asked(), 1) for _ in range(2))
+    assert len(one) == 1
+    assert one == again
+    several = writes().write(asked(), 5)
+    assert [program.sample for program in several] == [0, 1, 2, 3, 4]
+    assert len({program.text for program in several}) == 5
+    assert several == writes().write(asked(), 5)
+    assert several[:2] == writes().write(asked(), 2)  # more samples do not change the first
+    assert {program.author for program in several} == {"sft_only"}
+
+
+def test_other_seeds_and_problems_are_other_texts() -> None:
+    texts = [program.text for program in writes().write(asked(), 3)]
+    other = ModelAuthor("sft_only", lambda device: policy(), Place, seed=1, limit=16)
+    assert texts != [program.text for program in other.write(asked(), 3)]
+    assert texts != [program.text for program in writes().write(asked(Op.SPMM, 32), 3)]
+
+
+def test_what_will_be_asked_next_is_written_in_the_same_batch_and_is_the_same() -> None:
+    one = writes()
+    labels = [(Op.SPMV, 1), (Op.SPMM, 32), (Op.SPMM, 128)]
+    first, second = (select(name)[0].build() for name in ("stencil-5pt-48", "block-4-1k"))
+    alone = [writes().write(Problem(op, second, n), 1) for op, n in labels]
+    for op, n in labels:
+        one.write(Problem(op, first, n), 1)
+    steps = []
+    for (op, n), expected in zip(labels, alone, strict=True):
+        assert one.write(Problem(op, second, n), 1) == expected
+        steps.append(one._generator(several=False).steps)
+    assert steps[0] == steps[1] == steps[2]
+    assert one.write(Problem(Op.SPMV, second), 1) == alone[0]  # asked again, it is written again
+    assert len(one.write(Problem(Op.SPMV, second), 3)) == 3
+
+
+def saying(token: int) -> Any:
+    model = lab.build("qwen2")
+    lab.attach(model)
+    with torch.no_grad():
+        model.model.norm.weight.zero_()
+    bias = torch.full((lab.VOCABULARY,), -50.0)
+    bias[token] = 50.0
+    model.lm_head.bias = torch.nn.Parameter(bias)
+    return model.requires_grad_(False)
+
+
+def test_no_end_and_no_text_are_told_apart() -> None:
+    (endless,) = writes(limit=20, model=saying(7)).write(asked(), 1)
+    assert endless.unfinished == "the model came to no end within 20 tokens"
+    assert endless.text == lab.tokenizer().decode([7] * 20)
+    (empty,) = writes(model=saying(lab.END)).write(asked(), 1)
+    assert (empty.text, empty.unfinished) == ("", "")
+
+
+def test_on_this_host_the_cpu_is_used_and_nothing_is_locked() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    place = author.here()
+    assert (place.device, place.bus_id) == ("cpu", None)
+    assert place.arch.startswith("sm_")
+
+
+@pytest.mark.slow
+def test_the_suite_takes_garbage_for_a_result_and_says_who_is_left_out(
+    weights: Path, tmp_path: Path
+) -> None:
+    out = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", str(ROOT / "suite"), "--benchmark-only"),
+            *("--suite-matrices=tridiagonal-1k", "--suite-ops=spmv", "--suite-tracking=off"),
+            *("--suite-authors=sft_only", "--suite-device=emulator", "--suite-samples=2"),
+            *("-p", "no:cacheprovider", "--benchmark-json=out.json"),
+        ],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert out.returncode == 0, out.stdout + out.stderr
+    assert "suite: sparserl, correctness_only left out: no weights in" in out.stdout
+    rows = json.loads((tmp_path / "out.json").read_text())["suite_rows"]
+    assert [row["status"] for row in rows] == ["parse_error"] * 2
+    assert all(row["error"] for row in rows)
