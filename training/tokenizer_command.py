@@ -1,0 +1,3 @@
+"""x"""
+HELP="x"
+def add_arguments(p): pass
