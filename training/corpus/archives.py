@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import lzma
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,6 +18,7 @@ CUDA = frozenset({".cu", ".cuh"})
 HEADERS = frozenset({".h", ".hpp", ".hxx", ".hh", ".inl", ".inc", ".ipp"})
 SOURCES = frozenset({".c", ".cc", ".cpp", ".cxx"})
 LARGEST = 2_000_000  # bytes; beyond are tables and generated instantiations
+_DAMAGED = (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error)
 _AR_MAGIC = b"!<arch>\n"
 
 
@@ -40,8 +43,9 @@ def cuda_members(archive: Path) -> Iterator[Member]:
         for member in _members(archive):
             if _bears_cuda(member):
                 yield member
-    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, ValueError) as error:
-        raise TrainingError(f"{archive}: cannot be read ({error}); delete it and retry") from error
+    except (*_DAMAGED, ValueError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise TrainingError(f"{archive}: cannot be read ({first}); delete it and retry") from error
 
 
 def _bears_cuda(member: Member) -> bool:

@@ -54,7 +54,8 @@ def build(
             archives[source] = get(source, folder / "archives")
         except TrainingError as error:
             missing.append(str(error))
-        say(f"[{number}/{len(sources)}] {source}: {'fetched' if source in archives else missing[-1]}")
+        outcome = "fetched" if source in archives else missing[-1]
+        say(f"[{number}/{len(sources)}] {source}: {outcome}")
     if missing:
         return Built({}, tuple(missing))
     selection = Selection(baselines())

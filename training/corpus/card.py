@@ -80,11 +80,15 @@ def as_markdown(card: dict[str, Any]) -> str:
     ]
     lines += ["", "| left out | files |", "| --- | --- |"]
     lines += [f"| {reason} | {count:,} |" for reason, count in card["left_out"].items()]
-    lines += ["", "| package | version | from | licence | split | read | kept | with kernels | MB |"]
+    lines += [
+        "",
+        "| package | version | from | licence | split | read | kept | with kernels | MB |",
+    ]
     lines += ["| --- " * 9 + "|"]
     lines += [
         f"| {p['name']} | {p['version']} | {p['kind']} | {p['licence']} | {p['split']} |"
-        f" {p['files']:,} | {p['kept']:,} | {p['kept_kernel_files']:,} | {p['kept_bytes'] / 1e6:.2f} |"
+        f" {p['files']:,} | {p['kept']:,} | {p['kept_kernel_files']:,} |"
+        f" {p['kept_bytes'] / 1e6:.2f} |"
         for p in card["packages"]
     ]
     return "\n".join(lines) + "\n"

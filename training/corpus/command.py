@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from training.corpus.build import build
 from training.corpus.sources import TABLE, read_sources
 from training.errors import TrainingError
 
@@ -30,6 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         TrainingError: The corpus could not be built; what was fetched stays.
     """
+    from training.corpus.build import build
+
     sources = [
         s
         for s in read_sources(arguments.sources)

@@ -18,7 +18,9 @@ from training.corpus.sources import Source
 from training.files import replacing
 
 _KERNEL = re.compile(r"\b__global__\b")
-_SPARSE = re.compile(r"\b(?:csr|coo|bsr|ell|sell|spmv|spmm|row_?(?:ptr|offsets?)|col_?ind\w*)\b", re.I)
+_SPARSE = re.compile(
+    r"\b(?:csr|coo|bsr|ell|sell|spmv|spmm|row_?(?:ptr|offsets?)|col_?ind\w*)\b", re.I
+)
 COLUMNS = ("package", "path", "kernel", "sparse", "text")
 
 
@@ -51,7 +53,10 @@ class Harvest:
 
 def harvest(source: Source, archive: Path, cache: Path) -> Harvest:
     """Reads and cleans an archive, or takes that from the cache of an earlier run."""
-    kept = cache / f"{source.name}-{source.version}-{source.sha256[:12] or 'unpinned'}-{VERSION}.parquet"
+    kept = (
+        cache
+        / f"{source.name}-{source.version}-{source.sha256[:12] or 'unpinned'}-{VERSION}.parquet"
+    )
     if kept.exists():
         return _read_harvest(kept)
     documents: list[Document] = []

@@ -118,7 +118,9 @@ def _apt_options(source: Source, state: Path) -> list[str]:
         (root / "status").touch()
         mirror = _mirror(source)
         key = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
-        lines = [f"{t} {key} {mirror} {source.suite} main contrib non-free\n" for t in ("deb", "deb-src")]
+        lines = [
+            f"{t} {key} {mirror} {source.suite} main contrib non-free\n" for t in ("deb", "deb-src")
+        ]
         (root / "sources.list").write_text("".join(lines), encoding="utf-8")
         _run(source, ["apt-get", "-q", *options, "update"], root)
         (root / "ready").touch()

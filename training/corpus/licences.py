@@ -14,8 +14,8 @@ HEAD = 6000  # characters of a file that are searched
 _ALIASES = {"BSD-3": "BSD-3-Clause", "BSD-2": "BSD-2-Clause"}  # written by some; not SPDX
 _SPDX = re.compile(r"SPDX-License-Identifier:\s*([\w.+() -]+)")
 _REFUSED = {
-    "copyleft": r"GNU\s+(?:Lesser\s+|Affero\s+|Library\s+)?General\s+Public|\b[AL]?GPL(?:v|-)?[23]\b"
-    r"|Mozilla\s+Public\s+License|European\s+Union\s+Public",
+    "copyleft": r"GNU\s+(?:Lesser\s+|Affero\s+|Library\s+)?General\s+Public"
+    r"|\b[AL]?GPLv[23]\b|Mozilla\s+Public\s+License|European\s+Union\s+Public",
     "non-commercial": r"non-?\s?commercial|research\s+purposes\s+only|CC[- ]BY[- ]NC",
     "proprietary": r"NvidiaProprietary|proprietary\s+(?:rights|and\s+confidential|information)"
     r"|strictly\s+prohibited|without\s+an\s+express\s+license|NVIDIA\s+Software\s+License"

@@ -14,7 +14,14 @@ TABLE = Path(__file__).with_name("sources.csv")
 KINDS = ("pypi-sdist", "pypi-wheel", "debian-binary", "debian-source")
 SPLITS = ("train", "validation")
 LICENCES = frozenset(
-    {"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "MIT", "Apache-2.0 WITH LLVM-exception"}
+    {
+        "Apache-2.0",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "BSL-1.0",
+        "MIT",
+        "Apache-2.0 WITH LLVM-exception",
+    }
 )
 _NAME = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 
