@@ -12,13 +12,16 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from training.corpus.documents import Document
 from training.errors import TrainingError
 from training.files import replacing, sha256
+
+if TYPE_CHECKING:
+    from training.corpus.documents import Document
 
 SCHEMA = 1
 META = "meta.json"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,9 @@ HELP = "turn the corpus into one row of token ids"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
     parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
-    parser.add_argument("--tokenizer", type=Path, required=True, help="folder of a tokenizer")
+    parser.add_argument(
+        "--tokenizer", required=True, help="folder of a tokenizer, or hub id of another base"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder of the tokens")
     parser.add_argument(
         "--tokens", type=float, default=24e6, help="at most this many to train on (default: 24e6)"
@@ -48,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     corpus = read_corpus_digest(arguments.corpus)
     words = tokenizer.load(arguments.tokenizer)
     vocabulary, end = len(words), int(words.eos_token_id)
+    words.save_pretrained(str(arguments.out / "tokenizer"))
     chosen = {
         split: _choose(
             read_documents(arguments.corpus / f"{split}.parquet"), words, most, arguments.seed
@@ -62,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         packing.Meta(
             vocabulary=vocabulary,
             end=end,
-            tokenizer=tokenizer.digest(arguments.tokenizer),
+            tokenizer=tokenizer.digest(arguments.out / "tokenizer"),
             corpus=corpus,
             seed=arguments.seed,
             documents={s: len(documents) for s, (documents, _) in chosen.items()},
@@ -71,7 +73,6 @@ def run(arguments: argparse.Namespace) -> int:
             sha256={},
         ),
     )
-    shutil.copytree(arguments.tokenizer, arguments.out / "tokenizer", dirs_exist_ok=True)
     for split in packing.SPLITS:
         size = (arguments.out / f"{split}.npy").stat().st_size / 1e6
         print(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from training.errors import ConfigError, TrainingError
 
@@ -89,22 +89,24 @@ def save(tokenizer: PreTrainedTokenizerFast, folder: Path, card: Card) -> None:
     (folder / "tokenizer_card.json").write_text(f"{json.dumps(asdict(card), indent=1)}\n")
 
 
-def load(folder: Path) -> PreTrainedTokenizerFast:
-    """A tokenizer from its folder.
+def load(source: str | Path) -> PreTrainedTokenizerFast:
+    """A tokenizer from its folder, or from the hub for a name that is no folder.
 
     Raises:
-        TrainingError: There is none, or it has no end token.
+        TrainingError: There is none, it is not a fast one, or it has no end token.
     """
-    if not (folder / NAME).is_file():
-        raise TrainingError(f"{folder}: has no {NAME}; make one with python -m training tokenizer")
+    local = Path(source).is_absolute() or Path(source).exists()
+    if local and not (Path(source) / NAME).is_file():
+        raise TrainingError(f"{source}: has no {NAME}; make one with python -m training tokenizer")
     try:
-        tokenizer: PreTrainedTokenizerFast = PreTrainedTokenizerFast.from_pretrained(
-            str(folder), local_files_only=True
-        )
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise TrainingError(f"{folder}: the tokenizer cannot be read: {error}") from error
+        tokenizer = AutoTokenizer.from_pretrained(str(source), local_files_only=local)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise TrainingError(f"{source}: the tokenizer cannot be read: {first}") from error
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise TrainingError(f"{source}: a slow tokenizer; a {NAME} is needed")
     if tokenizer.eos_token_id is None:
-        raise TrainingError(f"{folder}: the tokenizer has no end token; set eos_token")
+        raise TrainingError(f"{source}: the tokenizer has no end token; set eos_token")
     return tokenizer
 
 

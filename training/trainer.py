@@ -86,7 +86,7 @@ class _Run:
         self._decisive = decisive(config, meta)
         self._path = config.out / CHECKPOINT
         known = checkpoint.load(self._path, self._decisive)
-        self._step = known.step if known else 0
+        self._step = self._saved = known.step if known else 0
         self._train, self._held_out = (self._batches(split) for split in packing.SPLITS)
         self._model = self._build().to(self._device)
         self._optimizer = adamw(self._model, config.weight_decay, self._device)
@@ -148,7 +148,6 @@ class _Run:
         pace = Pace(config.batch * config.length)
         pace.start(self._step)
         sums: list[torch.Tensor] = []
-        saved = self._step
         while self._step < config.steps and not self._box.over:
             lr = cosine(self._step, config.steps, config.warmup, config.lr, config.lr_end)
             loss, norm = stepper.step(self._train.at(self._step), lr)
@@ -163,9 +162,8 @@ class _Run:
                 pace.start(self._step)
             if done or self._step % config.save_every == 0:
                 self._save()
-                saved = self._step
                 pace.start(self._step)
-        if saved != self._step:
+        if self._saved != self._step:
             self._save()
 
     def _report(self, loss: float, norm: float, lr: float, pace: Pace) -> None:
@@ -202,12 +200,13 @@ class _Run:
             rng=checkpoint.rng_state(),
         )
         checkpoint.save(self._path, state)
+        self._saved = self._step
         self._box.saved(time.monotonic() - began)
         self._log.log(self._covered())
 
     def _covered(self) -> list[Any]:
         """Points of the curve up to the last checkpoint."""
-        return [p for p in self._curve if p.step <= self._step] if self._path.exists() else []
+        return [p for p in self._curve if p.step <= self._saved]
 
     def _restore(self, known: checkpoint.Checkpoint) -> None:
         mine = dict(self._model.named_parameters())
