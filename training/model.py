@@ -104,7 +104,8 @@ def with_lora(base: str, rank: int, alpha: int, vocabulary: int, seed: int) -> P
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            adapted: PreTrainedModel = get_peft_model(model, lora)
+            adapt: Any = get_peft_model
+            adapted: PreTrainedModel = adapt(model, lora)
         except ValueError as error:
             raise TrainingError(f"base {base}: LoRA finds no layers to adapt: {error}") from error
     return adapted

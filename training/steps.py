@@ -101,7 +101,8 @@ class Stepper:
     def _precision(self) -> AbstractContextManager[Any]:
         if self.device == "cpu":
             return nullcontext()
-        return torch.autocast(self.device, dtype=torch.bfloat16)
+        context: AbstractContextManager[Any] = torch.autocast(self.device, dtype=torch.bfloat16)
+        return context
 
 
 def adamw(model: torch.nn.Module, decay: float, device: str) -> torch.optim.Optimizer:

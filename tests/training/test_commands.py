@@ -8,6 +8,7 @@ from tests.training.archives import kernel, tar, write
 from training.__main__ import COMMANDS, main
 from training.corpus.build import build
 from training.corpus.sources import Source
+from training.packing import read_meta
 
 
 @pytest.fixture
@@ -42,6 +43,9 @@ def test_corpus_to_model(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert main(words("tokenizer --corpus {corpus} --out {tok} --vocabulary 512", **at)) == 0
     pack = "pack --corpus {corpus} --tokenizer {tok} --out {data} --tokens 5000"
     assert main(words(pack, **at)) == 0
+    meta = read_meta(at["data"])
+    assert 4000 < meta.tokens["train"] <= 5000
+    assert meta.documents["validation"] == 8
     train = (
         "pretrain --data {data} --out {out} --steps 3 --batch 2 --length 16 --width 16 --layers 1"
         " --heads 2 --mlp 16 --warmup 1 --device cpu --tracking off --evaluate-batches 1"
