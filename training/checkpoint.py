@@ -26,6 +26,7 @@ class Checkpoint:
         weights: The trained parameters by name.
         optimizer: State of the optimiser.
         rng: State of the random generators, the CPU's first.
+        pending: Losses of the last steps, which no line of the curve has yet.
     """
 
     step: int
@@ -33,6 +34,7 @@ class Checkpoint:
     weights: dict[str, torch.Tensor]
     optimizer: dict[str, Any]
     rng: list[torch.Tensor]
+    pending: list[float]
 
 
 def save(path: Path, state: Checkpoint) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers.utils.logging import disable_progress_bar
 
 from suite.provenance import commit
 from training import checkpoint, packing
@@ -87,6 +88,7 @@ class _Run:
         self._path = config.out / CHECKPOINT
         known = checkpoint.load(self._path, self._decisive)
         self._step = self._saved = known.step if known else 0
+        self._pending: list[torch.Tensor] = []  # losses since the last line of the curve
         self._train, self._held_out = (self._batches(split) for split in packing.SPLITS)
         self._model = self._build().to(self._device)
         self._optimizer = adamw(self._model, config.weight_decay, self._device)
@@ -147,16 +149,15 @@ class _Run:
             self._evaluate(stepper)
         pace = Pace(config.batch * config.length)
         pace.start(self._step)
-        sums: list[torch.Tensor] = []
         while self._step < config.steps and not self._box.over:
             lr = cosine(self._step, config.steps, config.warmup, config.lr, config.lr_end)
             loss, norm = stepper.step(self._train.at(self._step), lr)
             self._step += 1
-            sums.append(loss)
+            self._pending.append(loss)
             done = self._step == config.steps
             if done or self._step % config.log_every == 0:
-                self._report(float(torch.stack(sums).mean()), float(norm), lr, pace)
-                sums = []
+                self._report(float(torch.stack(self._pending).mean()), float(norm), lr, pace)
+                self._pending = []
             if done or self._step % config.evaluate_every == 0:
                 self._evaluate(stepper)
                 pace.start(self._step)
@@ -198,6 +199,7 @@ class _Run:
             weights=weights,
             optimizer=self._optimizer.state_dict(),
             rng=checkpoint.rng_state(),
+            pending=[float(loss) for loss in self._pending],
         )
         checkpoint.save(self._path, state)
         self._saved = self._step
@@ -215,6 +217,7 @@ class _Run:
                 mine[name].copy_(value)
         self._optimizer.load_state_dict(known.optimizer)
         checkpoint.restore_rng(known.rng)
+        self._pending = list(torch.tensor(known.pending, device=self._device))
         self._say(f"goes on at step {self._step:,} of {self._config.steps:,}")
 
     def _build(self) -> Any:
@@ -236,6 +239,7 @@ class _Run:
         draft = folder.with_name(f".{MODEL}")
         shutil.rmtree(draft, ignore_errors=True)
         model: Any = self._model
+        disable_progress_bar()
         if self._config.tiny:
             state = {name: value.to(torch.bfloat16) for name, value in model.state_dict().items()}
             model.config.dtype = torch.bfloat16

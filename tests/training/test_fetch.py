@@ -79,7 +79,9 @@ def test_a_client_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "find_spec", lambda name: name)
     done = subprocess.CompletedProcess([], 3, "", "chatter\nNo matches are found.\n")
     monkeypatch.setattr(module.subprocess, "run", lambda *a, **k: done)
-    with pytest.raises(TrainingError, match=r"pack 1\.0: .* ended with 3: No matches are found\."):
+    with pytest.raises(
+        TrainingError, match=r"pack 1\.0: unearth ended with 3: No matches are found\."
+    ):
         fetch(source(), tmp_path)
 
 

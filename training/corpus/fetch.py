@@ -162,4 +162,5 @@ def _run(source: Source, command: Sequence[str], folder: Path) -> None:
         ) from error
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()
-        raise TrainingError(f"{source}: {command[0]} ended with {done.returncode}: {lines[-1]}")
+        client = "apt-get" if source.debian else "unearth"
+        raise TrainingError(f"{source}: {client} ended with {done.returncode}: {lines[-1]}")
