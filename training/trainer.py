@@ -239,7 +239,8 @@ class _Run:
         draft = folder.with_name(f".{MODEL}")
         shutil.rmtree(draft, ignore_errors=True)
         model: Any = self._model
-        disable_progress_bar()
+        quiet: Any = disable_progress_bar  # has no types
+        quiet()
         if self._config.tiny:
             state = {name: value.to(torch.bfloat16) for name, value in model.state_dict().items()}
             model.config.dtype = torch.bfloat16
