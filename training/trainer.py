@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 from transformers.utils.logging import disable_progress_bar
 
 from suite.provenance import commit
@@ -73,7 +74,16 @@ def pretrain(
         wrong.append(f"data {config.data}: has no tokenizer folder; pack the corpus again")
     if wrong:
         raise ConfigError(wrong)
-    return _Run(config, meta, say, box).go()
+    config.out.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(config.out / ".lock", timeout=0):
+            for half in config.out.glob(f".{CHECKPOINT}.*"):  # of a session that was killed
+                half.unlink()
+            return _Run(config, meta, say, box).go()
+    except Timeout as error:
+        raise TrainingError(
+            f"{config.out}: another session trains here; wait for it, or give another folder"
+        ) from error
 
 
 class _Run:

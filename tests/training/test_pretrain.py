@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from tests.training.archives import kernel
 from training import packing
@@ -139,6 +140,16 @@ def test_a_run_killed_between_checkpoints_does_those_steps_again(
     (config.out / ".checkpoint.pt.1").write_bytes(b"half")
     assert run(config).step == 20
     assert curve(config) == curve(whole)
+    assert not list(config.out.glob(".checkpoint*"))
+
+
+def test_two_sessions_do_not_share_a_folder(config: PretrainConfig) -> None:
+    config.out.mkdir()
+    with (
+        FileLock(config.out / ".lock"),
+        pytest.raises(TrainingError, match="another session trains here"),
+    ):
+        run(config)
 
 
 def test_the_finished_model_loads_with_its_tokenizer_and_predicts(config: PretrainConfig) -> None:
