@@ -51,8 +51,8 @@ def tracking_uri(folder: Path) -> str:
     return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{folder.absolute() / 'mlflow.db'}"
 
 
-def open_store(uri: str) -> tuple[MlflowClient, str]:
-    """A client and the id of the experiment, both ready.
+def open_store(uri: str, experiment: str = EXPERIMENT) -> tuple[MlflowClient, str]:
+    """A client and the id of the experiment, both ready; a missing experiment is made.
 
     Raises:
         TrackingError: The store cannot be reached, read or written.
@@ -61,14 +61,14 @@ def open_store(uri: str) -> tuple[MlflowClient, str]:
     with failures(uri):
         if database is None:
             _knock(uri)
-            return _connect(uri, None)
+            return _connect(uri, None, experiment)
         database.parent.mkdir(parents=True, exist_ok=True)
         artifacts = (database.parent / "mlartifacts").absolute().as_uri()
         with FileLock(database.with_name(database.name + ".lock"), timeout=60):
             if not (database.exists() and database.stat().st_size):
-                _initialise(database.resolve(), artifacts)
+                _initialise(database.resolve(), artifacts, experiment)
             _try_writing(database)
-            return _connect(uri, artifacts)
+            return _connect(uri, artifacts, experiment)
 
 
 def sqlite_path(uri: str) -> Path | None:
@@ -107,7 +107,7 @@ def failures(uri: str) -> Iterator[None]:
         raise TrackingError(masked(f"tracking store {uri}: {lines[0]}")) from error
 
 
-def _connect(uri: str, artifacts: str | None) -> tuple[MlflowClient, str]:
+def _connect(uri: str, artifacts: str | None, experiment: str) -> tuple[MlflowClient, str]:
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     from mlflow.exceptions import MlflowException
@@ -118,29 +118,29 @@ def _connect(uri: str, artifacts: str | None) -> tuple[MlflowClient, str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # what MLflow uses of SQLAlchemy
         client = MlflowClient(uri)
-        found = client.get_experiment_by_name(EXPERIMENT)
+        found = client.get_experiment_by_name(experiment)
     if found is not None:
         if found.lifecycle_stage != "active":
             raise TrackingError(
-                f"tracking store {masked(uri)}: experiment {EXPERIMENT} is deleted;"
+                f"tracking store {masked(uri)}: experiment {experiment} is deleted;"
                 " restore it there"
             )
         return client, found.experiment_id
     try:
-        return client, client.create_experiment(EXPERIMENT, artifact_location=artifacts)
+        return client, client.create_experiment(experiment, artifact_location=artifacts)
     except MlflowException:  # another process was quicker
-        found = client.get_experiment_by_name(EXPERIMENT)
+        found = client.get_experiment_by_name(experiment)
         if found is None:
             raise
         return client, found.experiment_id
 
 
-def _initialise(database: Path, artifacts: str) -> None:
+def _initialise(database: Path, artifacts: str, experiment: str) -> None:
     """Makes a new store, whole or not at all."""
     with tempfile.TemporaryDirectory(prefix=f".{database.name}.", dir=database.parent) as folder:
         draft = Path(folder) / database.name
         _try_writing(draft)
-        _connect(f"sqlite:///{draft}", artifacts)
+        _connect(f"sqlite:///{draft}", artifacts, experiment)
         os.replace(draft, database)
 
 

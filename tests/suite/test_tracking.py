@@ -298,7 +298,7 @@ def test_a_campaign_that_another_process_still_measures_is_not_imported(store, m
 def test_a_new_store_that_cannot_be_initialised_leaves_no_file(tmp_path, monkeypatch):
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
 
-    def full(uri, artifacts):
+    def full(uri, artifacts, experiment):
         Path(uri.removeprefix("sqlite:///")).write_bytes(b"half")
         fill()
 

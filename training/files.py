@@ -1,0 +1,27 @@
+"""Writing files whole or not at all, so that a run killed at any point finds none half-made."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path to write to; it takes ``path``'s place when the block ends without an exception."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield draft
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def sha256(path: Path) -> str:
+    """Digest of a file, in hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
