@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS ?= dev
+EXTRAS ?= dev,train
 ARGS ?=
 comma := ,
 READY := $(VENV)/ready-$(subst $(comma),-,$(EXTRAS))
