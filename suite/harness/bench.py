@@ -16,8 +16,10 @@ from suite.harness.bind import DENSE
 from suite.harness.device import Buffer, Compiled, Device, DeviceFacts, DeviceFault, Executable
 from suite.harness.judge import OWN, PLAIN, SUSPICIOUS, Verdict, faulted, judge
 from suite.harness.plan import Plan
-from suite.harness.resident import Derived, Posed, Prepared, ProblemRef, ResidentMatrix
+from suite.harness.posed import Posed
+from suite.harness.resident import Prepared, ProblemRef, ResidentMatrix
 from suite.harness.timing import Precision
+from suite.harness.watched import Derived
 from suite.problem import DType
 
 ANCHOR_FLOPS = 3e8  # problems up to this size are anchored to SciPy when loaded: under a second

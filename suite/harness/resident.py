@@ -1,4 +1,4 @@
-"""What stays on a device between programs: a matrix, its formats, and the problems posed on it.
+"""What stays on a device between programs: a matrix and its formats.
 
 Programs get their own copies. The copies that the check uses are never given to a program, and
 every array has a digest from before any program ran, so that a change is noticed whoever made it.
@@ -15,11 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from suite.formats.base import Footprint, Format, NotApplicableError
-from suite.harness.bind import DENSE
-from suite.harness.device import Buffer, Check, Device, DeviceFault
+from suite.harness.device import Buffer, Device, DeviceFault
 from suite.harness.inputs import Stream, exact_bits
-from suite.harness.judge import EXACT, OWN, Stage
-from suite.harness.traffic import compulsory_bytes
+from suite.harness.judge import EXACT, OWN
+from suite.harness.watched import Memory
 from suite.matrices.structure import facts
 from suite.problem import DType, Op
 
@@ -65,71 +64,7 @@ class Prepared:
     conversion_ms: float
 
 
-class Memory:
-    """The buffers of one owner: freed together, and watched for changes."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        self._buffers: dict[str, Buffer] = {}
-        self._digests: dict[tuple[str, int], int] = {}
-
-    def __getitem__(self, name: str) -> Buffer:
-        return self._buffers[name]
-
-    def upload(self, name: str, array: np.ndarray) -> Buffer:
-        """Keeps an array that is not to change."""
-        self._buffers[name] = self._device.upload(array)
-        self.note(name)
-        return self._buffers[name]
-
-    def allocate(self, name: str, nbytes: int) -> Buffer:
-        """Keeps room for contents that come later; ``note`` them then."""
-        self._buffers[name] = self._device.allocate(nbytes)
-        return self._buffers[name]
-
-    def note(self, name: str, version: int = OWN) -> None:
-        """Takes the digest of what a buffer holds as right, the first time for each version."""
-        if (name, version) not in self._digests:
-            self._digests[name, version] = self._device.digest(self._buffers[name])
-
-    def changed(self, names: Iterable[str], version: int = OWN) -> list[str]:
-        """Which of the buffers do not hold what was noted for the version."""
-        return [
-            name
-            for name in names
-            if self._device.digest(self._buffers[name]) != self._digests[name, version]
-        ]
-
-    def free(self) -> None:
-        """Gives everything back."""
-        while self._buffers:
-            self._device.free(self._buffers.popitem()[1])
-        self._digests.clear()
-
-
-class Derived:
-    """Arrays that a program has made of the matrix; watched while it multiplies.
-
-    Attributes:
-        buffers: By name.
-    """
-
-    def __init__(self, device: Device, buffers: Mapping[str, Buffer]) -> None:
-        self._device = device
-        self.buffers = buffers
-        self._digests: dict[str, int] = {}
-
-    def note(self) -> None:
-        """Takes what the arrays hold as right: they were just made."""
-        self._digests = {n: self._device.digest(buffer) for n, buffer in self.buffers.items()}
-
-    def changed(self) -> list[str]:
-        """Which of them hold something else by now."""
-        return [
-            name
-            for name, buffer in self.buffers.items()
-            if self._device.digest(buffer) != self._digests[name]
-        ]
+_VALUES: Mapping[int, str] = {OWN: "values", EXACT: "exact values"}
 
 
 class Converted:
@@ -308,139 +243,4 @@ class ResidentMatrix:
     def free(self) -> None:
         """Gives everything back."""
         self.drop_formats()
-        self._memory.free()
-
-
-_VALUES: Mapping[int, str] = {OWN: "values", EXACT: "exact values"}
-_DENSE, _OUTPUT = "dense input", "output"
-_SHAKEN = -2  # neither input set: the values of OWN with a dense input of its own
-_FIRST_SHAKEN = 1000  # seeds from here on; the two sets have theirs below
-
-
-class Posed:
-    """A problem on the device: a resident matrix with dense input and output.
-
-    Attributes:
-        ref: The problem.
-        matrix: Its matrix.
-    """
-
-    def __init__(self, device: Device, ref: ProblemRef, matrix: ResidentMatrix) -> None:
-        self.ref, self.matrix = ref, matrix
-        self._device, self._memory = device, Memory(device)
-        self._in_place = -1
-        self._shaken = 0  # how many dense inputs have been drawn beside those of the two sets
-        itemsize = ref.dtype.numpy.itemsize
-        rows, cols = ref.shape
-        try:
-            self._memory.allocate(_DENSE, cols * ref.columns * itemsize)
-            self._memory.allocate(_OUTPUT, rows * ref.columns * itemsize)
-        except DeviceFault:
-            self.free()
-            raise
-
-    @property
-    def dense(self) -> Buffer:
-        """The dense input: x or B."""
-        return self._memory[_DENSE]
-
-    @property
-    def output(self) -> Buffer:
-        """The result: y or C."""
-        return self._memory[_OUTPUT]
-
-    def use(self, number: int) -> None:
-        """Puts the dense input of an input set in place."""
-        if self._in_place == number:
-            return
-        seed = self.ref.seed + 1 + number
-        bits = max(1, self.matrix.bits)
-        stream = Stream(seed, bits, exponent=0) if number == EXACT else Stream(seed)
-        self._device.fill_stream(self.dense, self.ref.dtype.numpy, stream)
-        self._memory.note(_DENSE, number)
-        self._in_place = number
-
-    def shake(self) -> None:
-        """Enqueues a dense input that nobody has seen, beside the values of the set ``OWN``."""
-        self._shaken += 1
-        self._in_place = _SHAKEN
-        self.settle()
-
-    def settle(self) -> None:
-        """Writes the last shaken dense input (again)."""
-        stream = Stream(self.ref.seed + _FIRST_SHAKEN + self._shaken)
-        self._device.fill_stream(self.dense, self.ref.dtype.numpy, stream)
-
-    def check(self, output: Buffer) -> Check:
-        """Compares an output with the reference of the input set in place."""
-        exact = self._in_place == EXACT and self.matrix.bits > 0
-        return self._device.check(
-            self.matrix.trusted(EXACT if self._in_place == EXACT else OWN),
-            self.dense,
-            output,
-            self.ref.shape[0],
-            self.ref.columns,
-            self.ref.dtype.numpy,
-            exact,
-        )
-
-    def stage(
-        self,
-        converted: Converted,
-        bound: Iterable[str],
-        scratch: Iterable[Buffer] = (),
-        derived: Derived | None = None,
-    ) -> Stage:
-        """What a judge needs.
-
-        Args:
-            converted: The matrix in the format that is read.
-            bound: Names of the arrays that the program binds; only these are watched.
-            scratch: Its workspaces.
-            derived: Its derived arrays.
-        """
-        derived = derived or Derived(self._device, {})
-        names = list(bound)
-
-        def use(number: int) -> None:
-            converted.use(number)
-            self.use(number)
-
-        def changed() -> list[str]:
-            shaken = self._in_place == _SHAKEN  # just written again
-            same = shaken or not self._memory.changed([_DENSE], self._in_place)
-            mine = [] if same else [DENSE[self.ref.op]]
-            return converted.changed(names) + mine + derived.changed()
-
-        def outside() -> list[str]:
-            return self.matrix.outside(converted.in_place) + converted.outside()
-
-        return Stage(
-            use=use,
-            shake=self.shake,
-            settle=self.settle,
-            check=lambda: self.check(self.output),
-            note=derived.note,
-            changed=changed,
-            outside=outside,
-            output=self.output,
-            scratch=tuple(scratch),
-            derived=tuple(derived.buffers.values()),
-            # What is derived may hold the values in fewer bytes.
-            least_bytes=self._least_bytes(
-                not derived.buffers and converted.reads_every_value(names)
-            ),
-        )
-
-    def _least_bytes(self, reads_every_value: bool) -> int:
-        values = int(self.matrix.csr.nnz) * self.ref.dtype.numpy.itemsize
-        l2 = self._device.facts.l2_bytes
-        return compulsory_bytes(values * reads_every_value, self.output.nbytes, l2)
-
-    def disturbed(self) -> None:
-        """The dense input may hold anything: it is filled again before it is used."""
-        self._in_place = -1
-
-    def free(self) -> None:
-        """Gives its memory back."""
         self._memory.free()

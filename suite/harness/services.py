@@ -13,8 +13,8 @@ from suite.harness.device import Compiled, DeviceFacts
 from suite.harness.judge import Verdict
 from suite.harness.parse import parse
 from suite.harness.plan import ProgramError
+from suite.harness.posed import Posed
 from suite.harness.processes import limit_memory
-from suite.harness.resident import Posed
 from suite.harness.sandbox import confine, no_network
 from suite.harness.timing import Precision
 from suite.problem import Op

@@ -16,8 +16,10 @@ from suite.harness.device import Compiled, DeviceFault
 from suite.harness.exchange import Exchange
 from suite.harness.judge import EXACT, OWN, PLAIN, Verdict
 from suite.harness.plan import Array, Plan
-from suite.harness.resident import Derived, Posed, ProblemRef, ResidentMatrix
+from suite.harness.posed import Posed
+from suite.harness.resident import ProblemRef, ResidentMatrix
 from suite.harness.timing import Precision
+from suite.harness.watched import Derived
 from suite.problem import DType, Op, Problem
 from tests.harness.host import HostDevice
 from tests.harness.samples import matrix

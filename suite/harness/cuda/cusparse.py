@@ -22,7 +22,7 @@ from suite.harness.cuda.cusparse_call import COLUMN, ROW, Call, Candidate
 from suite.harness.cuda.device import CudaDevice
 from suite.harness.device import DeviceFault
 from suite.harness.judge import OWN, Verdict, judge
-from suite.harness.resident import Posed
+from suite.harness.posed import Posed
 from suite.harness.timing import Precision
 from suite.problem import Op
 

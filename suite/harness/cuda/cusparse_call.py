@@ -19,7 +19,8 @@ from suite.harness.cuda.device import CudaDevice
 from suite.harness.cuda.memory import CudaBuffer, pointer
 from suite.harness.device import Buffer, DeviceFault
 from suite.harness.judge import POISON
-from suite.harness.resident import Posed, Prepared
+from suite.harness.posed import Posed
+from suite.harness.resident import Prepared
 from suite.problem import DType, Op
 
 ROW, COLUMN = "row", "column"
