@@ -86,6 +86,7 @@ class Session:
         self._identity = identity
         self._locks = locks or Locks(self.folder)
         self._tracker: Tracker | None = None
+        self._recording = False
         position = {spec.name: at for at, spec in enumerate(config.matrices)}
         everything = [pair for op in config.ops for pair in pairs(config, op)]
         self._order = {
@@ -175,6 +176,7 @@ class Session:
         if self.before is None:
             write_identity(self.folder, self._identity)
         journal.facts(known)
+        self._recording = True
         if not self.config.tracking:
             return
         try:
@@ -208,7 +210,7 @@ class Session:
     def _finish(self, status: RunStatus) -> None:
         if self.campaign is not None:
             self.campaign.close()
-        if self._worker or not (self.folder / "campaign.json").exists():
+        if not self._recording:
             return
         self.record = read(self.folder)
         if self._tracker is not None:
