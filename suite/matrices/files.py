@@ -13,7 +13,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from scipy import sparse
 from scipy.io import loadmat
-from scipy.io.matlab import MatReadError
+from scipy.io.matlab import MatReadError, matfile_version
 
-from suite.matrices import matrix_market
+from suite.matrices import matlab, matrix_market
 from suite.matrices.base import INT32_MAX, MatrixError, MatrixSpec
 
 FAMILY = "file"
@@ -206,26 +206,30 @@ def _read_tar_gz(path: Path) -> sparse.coo_array:
 
 
 def _read_npz(path: Path) -> Any:
+    with zipfile.ZipFile(path) as archive:
+        held = sum(member.file_size for member in archive.infolist())
+    matlab.refuse_swollen(path, held, path.stat().st_size)
     return _checked(sparse.load_npz(path))
 
 
 def _read_mat(path: Path) -> Any:
     """SuiteSparse's ``Problem.A`` with the zeros of ``Problem.Zeros``, or a sparse variable."""
-    try:
-        variables = loadmat(path, spmatrix=False)
-    except NotImplementedError:
-        raise MatrixError(f"{path}: MATLAB 7.3 is not read; save it again with save -v7") from None
-    problem = variables.get("Problem")
-    if problem is not None and getattr(problem.dtype, "names", None) and "A" in problem.dtype.names:
-        matrix = problem["A"][0, 0]
-        if sparse.issparse(matrix):
-            zeros = problem["Zeros"][0, 0] if "Zeros" in problem.dtype.names else None
-            return _with_zeros(_checked(matrix), zeros)
-    found = [name for name, value in variables.items() if sparse.issparse(value)]
-    if len(found) != 1:
-        names = ", ".join(found) or "none"
-        raise MatrixError(f"{path}: expected Problem.A or one sparse variable, found {names}")
-    return _checked(variables[found[0]])
+    found: Mapping[str, Any]
+    match matfile_version(path)[0]:
+        case 0:  # version 4, which SciPy reads without native code
+            found = loadmat(path, spmatrix=False)
+        case 1:
+            found = matlab.variables(path)
+        case _:
+            raise MatrixError(f"{path}: MATLAB 7.3 is not read; save it again with save -v7")
+    problem = found.get("Problem")
+    if isinstance(problem, Mapping) and problem.get("A") is not None:
+        return _with_zeros(problem["A"], problem.get("Zeros"))
+    names = [name for name, value in found.items() if sparse.issparse(value)]
+    if len(names) != 1:
+        listed = ", ".join(names) or "none"
+        raise MatrixError(f"{path}: expected Problem.A or one sparse variable, found {listed}")
+    return _checked(found[names[0]])
 
 
 def _with_zeros(matrix: Any, zeros: Any) -> Any:
