@@ -29,6 +29,7 @@ from suite.matrices.base import INT32_MAX, MatrixError, MatrixSpec
 FAMILY = "file"
 HOLLOW_ROWS = 1 << 24  # beyond this many rows or columns,
 HOLLOW_RATIO = 1000  # at most this many of them per entry
+_REASON = 300  # characters of a library's message, which may quote the file
 
 # What the libraries raise on damaged input, beside MatrixError, which passes.
 _DAMAGE = (
@@ -128,7 +129,7 @@ def _naming(path: Path) -> Iterator[None]:
     except MatrixError:
         raise
     except _DAMAGE as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split())[:_REASON] or type(error).__name__
         raise MatrixError(f"{path}: damaged or truncated ({reason}); write it again") from error
 
 
