@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import lzma
 import re
 import struct
 import tarfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -40,10 +42,13 @@ _DAMAGE = (
     EOFError,
     OSError,
     MemoryError,
-    NotImplementedError,
+    RuntimeError,  # an encrypted archive, a compression that is not known
+    SyntaxError,  # in a NumPy header, like the next
+    tokenize.TokenError,
     struct.error,
     MatReadError,
     zlib.error,
+    lzma.LZMAError,
     zipfile.BadZipFile,
     tarfile.TarError,
 )

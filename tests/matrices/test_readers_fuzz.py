@@ -208,6 +208,27 @@ def test_npz_that_claims_anything(
     assert outcome(reader, folder, ".npz", file).grown_kb < GROWTH_KB
 
 
+def header(text: bytes) -> bytes:
+    """A NumPy array whose header is not one."""
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+@pytest.mark.parametrize("text", [b"{'descr': (", b'"""', b"{\n  1\n 2}", b"(" * 500, b"\\", b"0_"])
+def test_a_numpy_header_that_is_none(reader: Reader, folder: Path, text: bytes) -> None:
+    assert outcome(reader, folder, ".npz", members(format=header(text))).kind == "refused"
+
+
+@pytest.mark.parametrize(("at", "value"), [(6, 1), (8, 14), (8, 12), (8, 93), (8, 99)])
+def test_an_archive_that_is_encrypted_or_packed_in_another_way(
+    reader: Reader, folder: Path, at: int, value: int
+) -> None:
+    data = npz(CSR, compressed=False)
+    local, central = data.index(b"PK\x03\x04"), data.index(b"PK\x01\x02")
+    for place in (local + at, central + at + 2):
+        data = data[:place] + struct.pack("<H", value) + data[place + 2 :]
+    assert outcome(reader, folder, ".npz", data).kind == "refused"
+
+
 # Files that are small and hold or claim gigabytes
 
 
