@@ -5,15 +5,20 @@ BIN := $(VENV)/bin
 EXTRAS ?= dev,train
 ARGS ?=
 comma := ,
+FUZZED := tests/harness/test_parse_fuzz.py tests/matrices/test_readers_fuzz.py \
+	tests/matrices/test_matrix_market_fuzz.py tests/matrices/test_matlab.py
 READY := $(VENV)/ready-$(subst $(comma),-,$(EXTRAS))
 
-.PHONY: bench test lint ui clean clean-results
+.PHONY: bench test fuzz lint ui clean clean-results
 
 bench: $(READY)  ## Compile, verify and compare every baseline; results go to MLflow
 	$(BIN)/python -m pytest suite --benchmark-only $(ARGS)
 
 test: lint  ## Everything that can be tested on this host
 	$(BIN)/python -m pytest tests $(ARGS)
+
+fuzz: $(READY)  ## Longer hunts for text and files that the parser and the readers cannot take
+	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-20000} $(BIN)/python -m pytest $(FUZZED) $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

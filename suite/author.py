@@ -26,7 +26,11 @@ class Kind(StrEnum):
 
 
 class Author(Protocol):
-    """Something with a name that answers problems."""
+    """Something with a name that answers problems.
+
+    An author whose answers do not follow from the suite's own sources may have a ``fingerprint``, a
+    text that changes with them: then a campaign is not resumed with a changed author.
+    """
 
     @property
     def name(self) -> str:

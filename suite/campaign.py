@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Protocol
 
 from scipy import sparse
@@ -185,16 +186,25 @@ class Campaign:
         config: What was decided.
         evaluator: Judges answers; closed with the campaign.
         journal: Where rows go.
+        done: Rows of an earlier run of the campaign by their ask: what has one is not measured.
+        written: Answers of authors who had written several, by the ask: they are not asked again.
     """
 
     def __init__(
-        self, name: str, config: SuiteConfig, evaluator: Evaluates, journal: Journal
+        self,
+        name: str,
+        config: SuiteConfig,
+        evaluator: Evaluates,
+        journal: Journal,
+        done: Mapping[str, Sequence[Row]] = MappingProxyType({}),
+        written: Mapping[str, Sequence[Answer]] = MappingProxyType({}),
     ) -> None:
         self.name = name
         self.config = config
         self.evaluator = evaluator
         self.rows: dict[str, list[Row]] = {}
         self._journal = journal
+        self._done, self._written = done, written
         self._authors = {author.name: author for author in config.authors}
         self._shelf = Shelf(config.matrices, evaluator)
         self._after: Mapping[str, str | None] = {}
@@ -202,8 +212,8 @@ class Campaign:
     def plan(self, asks: Sequence[Ask]) -> None:
         """Writes down what will be asked; in this order, matrices are built ahead."""
         self._journal.asked(asks)
-        order = list(dict.fromkeys(ask.matrix for ask in asks))
-        self._after = dict(zip(order, [*order[1:], None], strict=True))
+        order = list(dict.fromkeys(ask.matrix for ask in asks if not self._is_done(ask)))
+        self._after = dict(zip(order, [*order[1:], None], strict=False))
 
     def measure(self, ask: Ask, last_of_matrix: bool = False) -> list[Row]:
         """Asks the author and judges every answer.
@@ -216,10 +226,12 @@ class Campaign:
             At least one row, already in the journal.
         """
         rows = self.rows.setdefault(ask.problem_key, [])
-        mine = []
-        for row in self._answers(ask):
-            self._journal.add(row)
-            mine.append(row)
+        mine = list(self._done.get(ask.key, ()))
+        if not self._is_done(ask):
+            for row in self._answers(ask, {row.sample for row in mine}):
+                self._journal.add(row)
+                mine.append(row)
+        mine.sort(key=lambda row: row.sample)
         rows += mine
         if last_of_matrix:
             self._shelf.drop()
@@ -231,25 +243,49 @@ class Campaign:
         self.evaluator.close()
         self._journal.close()
 
-    def _answers(self, ask: Ask) -> Iterator[Row]:
+    def _is_done(self, ask: Ask) -> bool:
+        rows = self._done.get(ask.key, ())
+        return bool(rows) and len(rows) >= max(row.answers for row in rows)
+
+    def _answers(self, ask: Ask, done: Set[int]) -> Iterator[Row]:
+        """The rows of an ask, but for those of the samples that are done."""
         try:
             matrix = self._shelf.take(ask.matrix, self._after.get(ask.matrix))
+            self._refuse_another(matrix)
             problem = Problem(ask.op, matrix, ask.columns, ask.dtype)
-            answers = self._authors[ask.author].write(problem, ask.samples)
-            if not answers:
-                raise ValueError("it wrote nothing")
+            answers = self._written.get(ask.key) or self._ask(ask, problem)
         except MatrixError as error:
-            yield from self._unanswered(ask, str(error))
+            yield from self._unanswered(ask, done, str(error))
         except Exception as error:  # an author may fail in any way, and its asks still get rows
             reason = f"{ask.author} could not answer: {type(error).__name__}: {error}"
-            yield from self._unanswered(ask, reason, traceback.format_exc())
+            yield from self._unanswered(ask, done, reason, traceback.format_exc())
         else:
             for sample, answer in enumerate(answers):
-                yield self._judge(ask, problem, answer, sample, len(answers))
+                if sample not in done:
+                    yield self._judge(ask, problem, answer, sample, len(answers))
 
-    def _unanswered(self, ask: Ask, reason: str, log: str = "") -> Iterator[Row]:
+    def _refuse_another(self, matrix: Matrix) -> None:
+        for row in (row for rows in self._done.values() for row in rows):
+            if row.matrix == matrix.name and row.matrix_digest not in ("", matrix.digest):
+                raise MatrixError(
+                    f"{matrix.name}: is not what this campaign measured before it was resumed;"
+                    " measure anew"
+                )
+
+    def _ask(self, ask: Ask, problem: Problem) -> Sequence[Answer]:
+        """Asks the author; of several answers it is on record which they are before the first."""
+        answers = self._authors[ask.author].write(problem, ask.samples)
+        if not answers:
+            raise ValueError("it wrote nothing")
+        if len(answers) > 1 and all(answer.text for answer in answers):
+            for answer in answers:
+                self._journal.program(answer.digest, answer.text)
+            self._journal.answered(ask, [answer.digest for answer in answers])
+        return answers
+
+    def _unanswered(self, ask: Ask, done: Set[int], reason: str, log: str = "") -> Iterator[Row]:
         expected = expected_answers(ask)
-        for sample in range(expected):
+        for sample in sorted(set(range(expected)) - done):
             yield missing(self.name, ask, sample, reason, log=log, answers=expected)
 
     def _judge(self, ask: Ask, problem: Problem, answer: Answer, sample: int, answers: int) -> Row:

@@ -144,8 +144,13 @@ def resolve(requested: Requested, sources: Sources) -> SuiteConfig:
         dtype=DType(dtype),
         tracking=tracking == "on",
         sanitizer=sanitizer,
-        folder=Path(requested.folder or ".suite").absolute(),
+        folder=folder_of(requested),
     )
+
+
+def folder_of(requested: Requested) -> Path:
+    """Where the journals of campaigns are."""
+    return Path(requested.folder or ".suite").absolute()
 
 
 def detect_device() -> DeviceKind:

@@ -5,6 +5,7 @@ processes never wait for each other and a process that dies loses at most its la
 
     .suite/<campaign>/campaign.json       who, where, with what
                       asked-<process>.jsonl
+                      answers-<process>.jsonl   which programs, where an author wrote several
                       rows-<process>.jsonl
                       programs/<digest>.cu
 
@@ -17,9 +18,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,6 +48,7 @@ class Record:
         rows: One for each answer asked for, in the order asked.
         unanswered: How many of them had to be made up because no verdict was written.
         programs: Program texts by digest.
+        answers: Digests of the programs of an ask with several, by the ask's key, in order.
     """
 
     campaign: str
@@ -55,6 +57,7 @@ class Record:
     rows: tuple[Row, ...]
     unanswered: int
     programs: Mapping[str, str]
+    answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Journal:
@@ -82,8 +85,14 @@ class Journal:
         self._replace(target, json.dumps(facts, indent=1, allow_nan=False) + "\n")
 
     def asked(self, asks: Iterable[Ask]) -> None:
-        """Writes down what will be asked, before it is."""
-        self._append("asked", (ask.to_dict() for ask in asks))
+        """Writes down what will be asked, before it is; whole or not at all."""
+        self._replace(
+            self.folder / f"asked-{self._process}.jsonl", _json_lines(a.to_dict() for a in asks)
+        )
+
+    def answered(self, ask: Ask, digests: Sequence[str]) -> None:
+        """Writes down which programs an author wrote, once their texts are kept."""
+        self._append("answers", [{"ask": ask.key, "digests": list(digests)}])
 
     def add(self, row: Row) -> None:
         """Writes one row."""
@@ -106,9 +115,9 @@ class Journal:
         with _one_line(self.folder):
             if what not in self._files:
                 path = self.folder / f"{what}-{self._process}.jsonl"
+                _mend(path)
                 self._files[what] = path.open("ab", buffering=0)
-            lines = "".join(json.dumps(item, allow_nan=False) + "\n" for item in items)
-            rest = memoryview(lines.encode())
+            rest = memoryview(_json_lines(items).encode())
             while rest:  # a disk that fills up takes a part first
                 rest = rest[self._files[what].write(rest) :]
 
@@ -117,6 +126,27 @@ class Journal:
             draft = target.with_name(f"{target.name}.{self._process}.draft")
             draft.write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
             os.replace(draft, target)
+
+
+def _json_lines(items: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(item, allow_nan=False) + "\n" for item in items)
+
+
+def _mend(path: Path) -> None:
+    """Takes off what a process that died in the middle of a line has left of it."""
+    if not path.is_file():
+        return
+    data = path.read_bytes()
+    end = data.rfind(b"\n") + 1
+    if end == len(data):
+        return
+    try:
+        _object(data[end:].decode("utf-8", "replace"), str(path))
+    except JournalError:
+        os.truncate(path, end)
+    else:  # only the newline is missing, and ``read`` takes the line
+        with path.open("ab") as file:
+            file.write(b"\n")
 
 
 def read(folder: Path) -> Record:
@@ -135,11 +165,19 @@ def read(folder: Path) -> Record:
         programs = {path.stem: _text(path) for path in sorted((folder / "programs").glob("*.cu"))}
         asks = [_parsed(Ask.from_dict, *line) for line in _lines(folder, "asked")]
         rows = [_parsed(Row.from_dict, *line) for line in _lines(folder, "rows")]
+        answers = dict(_parsed(_answers, *line) for line in _lines(folder, "answers"))
     name = facts.get("campaign", folder.name)
     whole = complete(name, asks, rows, UNFINISHED)
     unanswered = sum(row.unanswered for row in whole)
     unique = {ask.key: ask for ask in asks}  # every worker writes them all down
-    return Record(name, facts, tuple(unique.values()), tuple(whole), unanswered, programs)
+    return Record(name, facts, tuple(unique.values()), tuple(whole), unanswered, programs, answers)
+
+
+def _answers(item: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    match item:
+        case {"ask": str(ask), "digests": [*digests]} if all(isinstance(d, str) for d in digests):
+            return ask, tuple(digests)
+    raise RecordError(f"unreadable answers: {str(item)[:40]!r}")
 
 
 def _facts(path: Path) -> dict[str, Any]:

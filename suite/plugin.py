@@ -8,46 +8,28 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from suite import hooks, replay, summary
-from suite.author import Author
-from suite.campaign import Evaluates, outcome, pairs
-from suite.config import ConfigError, DeviceKind, Requested, SuiteConfig, resolve
+from suite.campaign import outcome, pairs
+from suite.config import ConfigError
 from suite.extra import replay_of
 from suite.items import ASK, PLACE, parameter, place, prepare
 from suite.journal import JournalError
+from suite.opening import SESSION, add_options, is_controller, is_wanted, session_of, worker_of
 from suite.problem import Op
 from suite.progress import Measured, ProgressLines
 from suite.replay import DeviceTimer
-from suite.session import Session, new_name, sigterm_interrupts
-from suite.sources import sources
+from suite.session import sigterm_interrupts
 from suite.tracking import RunStatus
 
 Measure = Callable[[BenchmarkFixture], None]
 
-_OPTIONS = {
-    "matrices": "a set (smoke, paper), families, globs or paths, comma-separated (default: smoke)",
-    "ops": "spmv, spmm or both (default: both)",
-    "authors": "names, globs, or paths of .cu programs, comma-separated (default: all)",
-    "device": "auto, cuda or emulator (default: auto)",
-    "columns": "dense columns for SpMM (default: 32,128)",
-    "samples": "programs asked of each author for each problem (default: 1)",
-    "dtype": "float32 or float64 (default: float32)",
-    "tracking": "on or off: log to MLflow at MLFLOW_TRACKING_URI, or mlflow.db here (default: on)",
-    "folder": "where every measurement is kept as it is made (default: .suite)",
-}
-_FLAGS = {
-    "sanitize": "verify right programs once more under each tool of compute-sanitizer",
-}
-
-_SESSION = pytest.StashKey[Session]()
 _MISTAKES = pytest.StashKey[str]()
 _TIMER = pytest.StashKey[DeviceTimer]()
 _SIGNALS = pytest.StashKey[list[int]]()
@@ -58,11 +40,7 @@ _MEASURED = pytest.StashKey[Measured]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The ``--suite-*`` options."""
-    group = parser.getgroup("suite", "SparseRL bench")
-    for name, what in _OPTIONS.items():
-        group.addoption(f"--suite-{name}", metavar=name.upper(), help=what)
-    for name, what in _FLAGS.items():
-        group.addoption(f"--suite-{name}", action="store_const", const="on", help=what)
+    add_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -80,27 +58,33 @@ def pytest_configure(config: pytest.Config) -> None:
     replay.allow_only_with_workers(config)
     if is_wanted(config):
         try:
-            _session(config)
+            session_of(config)
         except ConfigError as error:
             raise pytest.UsageError(*str(error).splitlines()) from error
-    if not _worker(config):
+    if not worker_of(config):
         config.pluginmanager.register(ProgressLines(config), "suite-progress")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """The campaign, in one line."""
-    session = config.stash.get(_SESSION, None)
+    session = config.stash.get(SESSION, None)
     if session is None:
         return None
     chosen = session.config
+    going_on = ""
+    if session.before is not None:
+        done = sum(map(len, session.before.rows.values()))
+        going_on = f" resumed with {done} answers,"
     sizes = f"{len(chosen.matrices)} matrices, {len(chosen.authors)} authors"
-    return f"suite: campaign {session.name}, {sizes}, {chosen.dtype}, device {chosen.device}"
+    return (
+        f"suite: campaign {session.name},{going_on} {sizes}, {chosen.dtype}, device {chosen.device}"
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tells an xdist worker which campaign it works for."""
-    session = node.config.stash.get(_SESSION, None)
+    session = node.config.stash.get(SESSION, None)
     if session is not None:
         node.workerinput["suite_campaign"] = session.name
 
@@ -112,7 +96,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     op = Op(marker.args[0])
     try:
-        config = _session(metafunc.config).config
+        config = session_of(metafunc.config).config
         chosen = list(pairs(config, op)) if op in config.ops else []
     except (
         ConfigError
@@ -130,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if _MISTAKES in config.stash:
         raise pytest.UsageError(*config.stash[_MISTAKES].splitlines())
     marked = [item for item in items if item.get_closest_marker("suite")]
-    session = _session(config) if marked else None
+    session = session_of(config) if marked else None
     places = {item: position for item in marked if session and (position := prepare(item, session))}
     for item in places:
         item.add_marker(pytest.mark.benchmark(timer=config.stash.setdefault(_TIMER, DeviceTimer())))
@@ -144,10 +128,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_sessionstart(session: pytest.Session) -> None:
     """With xdist, the controller starts the record."""
     config = session.config
-    if _worker(config) or _SESSION not in config.stash:
+    if worker_of(config) or SESSION not in config.stash:
         return
-    if _is_controller(config):
-        _or_usage_error(config.stash[_SESSION].look)
+    if is_controller(config):
+        _or_usage_error(config.stash[SESSION].look)
         _keep_record(config)
 
 
@@ -159,7 +143,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     idle = session.config.option.collectonly or replay.skips_benchmarks(session.config)
     broken = session.testsfailed and not session.config.option.continue_on_collection_errors
     if items and not idle and not broken:
-        ours = session.config.stash[_SESSION]
+        ours = session.config.stash[SESSION]
         try:
             _or_usage_error(lambda: ours.measure([item.stash[ASK] for item in items]))
             _keep_record(session.config)
@@ -184,7 +168,7 @@ def pytest_runtest_protocol(
 def measure(request: pytest.FixtureRequest) -> Measure:
     """Measures what the item asks for, and hands the times to the ``benchmark`` fixture given."""
     item, config = request.node, request.config
-    session, asked = config.stash[_SESSION], item.stash[ASK]
+    session, asked = config.stash[SESSION], item.stash[ASK]
 
     def run(benchmark: BenchmarkFixture) -> None:
         campaign = session.campaign
@@ -236,14 +220,14 @@ def pytest_sessionfinish(
 ) -> Generator[None, object, object]:
     """Completes the record, before pytest-benchmark writes its files."""
     config = session.config
-    ours = config.stash.get(_SESSION, None)
+    ours = config.stash.get(SESSION, None)
     if exitstatus == pytest.ExitCode.INTERRUPTED and session.shouldfail:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED  # xdist's way to stop after a failure
     if ours is not None:
         ours.finish(_run_status(int(session.exitstatus)))
         if ours.interrupted:
             session.exitstatus = pytest.ExitCode.INTERRUPTED
-        if ours.record is not None and _is_controller(config):
+        if ours.record is not None and is_controller(config):
             asks = ours.record.asks
             rows = ours.record.rows
             mine = ((a, [row for row in rows if row.ask_key == a.key]) for a in asks)
@@ -252,7 +236,7 @@ def pytest_sessionfinish(
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if config.stash.get(_SIGNALS, []):
         session.exitstatus = 128 + config.stash[_SIGNALS][0]  # as a shell reports it
-    if not _worker(config) and ours is not None and ours.record is not None:
+    if not worker_of(config) and ours is not None and ours.record is not None:
         replay.write_json_without_benchmarks(config)
     try:
         return (yield)
@@ -264,7 +248,7 @@ def pytest_sessionfinish(
 @pytest.hookimpl(optionalhook=True, trylast=True)
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
     """Adds every row, and leaves no number that strict JSON does not know."""
-    session = config.stash.get(_SESSION, None)
+    session = config.stash.get(SESSION, None)
     if session is not None and session.record is not None:
         output_json["suite_facts"] = dict(session.record.facts)
         output_json["suite_rows"] = [row.to_dict() for row in session.record.rows]
@@ -284,7 +268,7 @@ def pytest_terminal_summary(config: pytest.Config) -> Generator[None, None, None
 
 def _conclude(config: pytest.Config) -> None:
     """Shows the summary and the warnings, once."""
-    session = config.stash.get(_SESSION, None)
+    session = config.stash.get(SESSION, None)
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if session is None or terminal is None or config.stash.get(_CONCLUDED, False):
         return
@@ -298,52 +282,10 @@ def _conclude(config: pytest.Config) -> None:
         terminal.write_line(f"WARNING: {warning}", yellow=True)
 
 
-def _session(config: pytest.Config) -> Session:
-    """The session of this process, made when first needed.
-
-    Raises:
-        ConfigError: With every mistake in the options.
-    """
-    if _SESSION not in config.stash:
-        given = {name: config.getoption(f"suite_{name}") for name in (*_OPTIONS, *_FLAGS)}
-        requested = Requested(**given)
-        chosen = resolve(requested, sources(lambda device: _authors(config, device)))
-        worker = _worker(config)
-        name = getattr(config, "workerinput", {}).get("suite_campaign") or new_name()
-        config.stash[_SESSION] = Session(
-            name,
-            chosen,
-            lambda: _evaluator(config, chosen),
-            config.invocation_params.dir,
-            worker,
-        )
-    return config.stash[_SESSION]
-
-
-def _authors(config: pytest.Config, device: DeviceKind) -> list[Author]:
-    found: list[Sequence[Author]] = config.hook.pytest_suite_authors(device=device)
-    return [author for authors in found for author in authors]
-
-
-def _evaluator(config: pytest.Config, chosen: SuiteConfig) -> Evaluates:
-    made: Evaluates | None = config.hook.pytest_suite_evaluator(device=chosen.device)
-    if made is None:
-        from suite.harness.evaluate import Evaluator, Settings
-
-        made = Evaluator(chosen.device, Settings(sanitizer=chosen.sanitizer))
-    if made.facts.kind != "cuda" and config.getoption("benchmark_compare_fail", None):
-        made.close()
-        raise ConfigError(
-            "--benchmark-compare-fail: emulated times say nothing about speed; leave it out, or"
-            " run on a GPU"
-        )
-    return made
-
-
 def _keep_record(config: pytest.Config) -> None:
     """Starts the record; SIGTERM is an interrupt from here on, so that no run stays open."""
-    ours = config.stash[_SESSION]
-    if not _worker(config):
+    ours = config.stash[SESSION]
+    if not worker_of(config):
         catching = ExitStack()
         config.stash[_SIGNALS] = catching.enter_context(sigterm_interrupts())
         config.add_cleanup(catching.close)
@@ -358,30 +300,6 @@ def _or_usage_error(step: Callable[[], object]) -> None:
         step()
     except (ConfigError, DeviceUnavailable, JournalError) as error:
         raise pytest.UsageError(*str(error).splitlines()) from error
-
-
-def is_wanted(config: pytest.Config) -> bool:
-    """Whether mistakes in the options concern this run: one is given, or the suite is collected."""
-    if any(config.getoption(f"suite_{name}") is not None for name in (*_OPTIONS, *_FLAGS)):
-        return True
-    here = Path(__file__).parent
-    paths = [
-        Path(config.invocation_params.dir, arg.partition("::")[0]).resolve() for arg in config.args
-    ]
-    return any(here == path or here in path.parents or path in here.parents for path in paths)
-
-
-def _worker(config: pytest.Config) -> str:
-    """Name of this xdist worker; empty in the process that was started."""
-    return str(getattr(config, "workerinput", {}).get("workerid", ""))
-
-
-def _is_controller(config: pytest.Config) -> bool:
-    return (
-        not _worker(config)
-        and config.getoption("dist", "no") != "no"
-        and bool(config.getoption("tx"))
-    )
 
 
 def _run_status(exitstatus: int) -> RunStatus:

@@ -14,17 +14,26 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 from suite.campaign import Campaign, Evaluates, Pair, check_files, pairs
 from suite.config import SuiteConfig
 from suite.harness.device import DeviceFacts
 from suite.journal import Journal, JournalError, Record, read
+from suite.locks import Locks
 from suite.mlstore import TrackingError, masked, tracking_uri
 from suite.problem import Op
 from suite.provenance import facts
 from suite.record import Ask
+from suite.resume import (
+    Before,
+    check_asks,
+    check_device,
+    finish,
+    resumed,
+    write_identity,
+)
 from suite.tracking import RunStatus, Tracker
 
 
@@ -42,6 +51,9 @@ class Session:
         make_evaluator: Called when measuring starts, not before.
         folder: Where pytest was started; the default MLflow file is there.
         worker: Name of the xdist worker; empty in the process that keeps the record.
+        locks: Of the campaign's folder.
+        identity: What decides the campaign's numbers, as ``resume.identity`` has it.
+        before: What an earlier run of the campaign has left, where it is resumed.
 
     Attributes:
         warnings: One line for each thing that went wrong with the record; the exit code says so
@@ -56,8 +68,12 @@ class Session:
         make_evaluator: Callable[[], Evaluates],
         folder: Path,
         worker: str = "",
+        locks: Locks | None = None,
+        identity: Mapping[str, Any] = MappingProxyType({}),
+        before: Before | None = None,
     ) -> None:
         self.name = name
+        self.before = before
         self.config = config
         self.device: DeviceFacts | None = None
         self.campaign: Campaign | None = None
@@ -67,7 +83,10 @@ class Session:
         self._make_evaluator = make_evaluator
         self._uri = tracking_uri(folder)
         self._worker = worker
+        self._identity = identity
+        self._locks = locks or Locks(self.folder)
         self._tracker: Tracker | None = None
+        self._recording = False
         position = {spec.name: at for at, spec in enumerate(config.matrices)}
         everything = [pair for op in config.ops for pair in pairs(config, op)]
         self._order = {
@@ -92,6 +111,10 @@ class Session:
         store = masked(self._tracker.uri)
         return f"MLflow {store}, run {self.name} (see: make ui); journal {self.folder}"
 
+    @property
+    def _process(self) -> str:
+        return self._worker or "main"
+
     def look(self) -> None:
         """Finds out what the device is without keeping it, to keep the record only.
 
@@ -103,6 +126,7 @@ class Session:
         evaluator = self._make_evaluator()
         self.device = evaluator.facts
         evaluator.close()
+        self._check_device()
 
     def measure(self, asks: Sequence[Ask]) -> Campaign:
         """Opens the device and writes down what will be asked.
@@ -115,13 +139,26 @@ class Session:
         asked = {ask.matrix for ask in asks}
         wanted = [spec for spec in self.config.matrices if spec.name in asked]
         specs = check_files(wanted, self.config.dtype)
+        if self.before is not None:
+            check_asks(self.before, asks)
         evaluator = self._make_evaluator()
         self.device = evaluator.facts
-        journal = Journal(self.folder, self._worker or "main")
-        config = replace(self.config, matrices=tuple(specs))
-        self.campaign = Campaign(self.name, config, evaluator, journal)
-        self.campaign.plan(asks)
+        try:
+            self._check_device()
+            self._locks.hold(self._process)
+            journal = Journal(self.folder, self._process)
+            config = replace(self.config, matrices=tuple(specs))
+            earlier = (self.before.rows, self.before.answers) if self.before else ({}, {})
+            self.campaign = Campaign(self.name, config, evaluator, journal, *earlier)
+            self.campaign.plan(asks)
+        except BaseException:
+            evaluator.close()
+            raise
         return self.campaign
+
+    def _check_device(self) -> None:
+        if self.before is not None and self.device is not None:
+            check_device(self.before, self.device)
 
     def keep_record(self) -> None:
         """Starts the record; a store that cannot be used is a warning, for the journal has it all.
@@ -131,8 +168,15 @@ class Session:
         """
         if self._worker or self.device is None:
             return
-        known = facts(self.device, options(self.config))
-        Journal(self.folder, "main").facts({"campaign": self.name, **known})
+        known = {"campaign": self.name, **facts(self.device, options(self.config))}
+        if self.before is not None:
+            known = resumed(self.before.record.facts, known)
+        self._locks.hold(self._process)
+        journal = Journal(self.folder, self._process)
+        if self.before is None:
+            write_identity(self.folder, self._identity)
+        journal.facts(known)
+        self._recording = True
         if not self.config.tracking:
             return
         try:
@@ -166,15 +210,18 @@ class Session:
     def _finish(self, status: RunStatus) -> None:
         if self.campaign is not None:
             self.campaign.close()
-        if self._worker or not (self.folder / "campaign.json").exists():
+        if not self._recording:
             return
         self.record = read(self.folder)
         if self._tracker is not None:
             self._tracker.complete(self.record, status)
+        if not self.record.unanswered and bool(self._tracker) == self.config.tracking:
+            finish(self.folder)
 
     def abandon(self) -> None:
         """Leaves nothing half-written behind when measuring could not start."""
-        if self.campaign is None and not self._worker:
+        if self.campaign is None and self.before is None and not self._worker:
+            self._locks.release()
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _lost(self, what: str) -> None:

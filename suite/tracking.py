@@ -44,7 +44,10 @@ class Tracker:
     """
 
     def __init__(self, uri: str, campaign: str, facts: Mapping[str, Any]) -> None:
-        """Creates the parent run, and closes runs that dead processes of this host left open.
+        """Opens the parent run, and closes runs that dead processes of this host left open.
+
+        Where the campaign has a parent run, it goes on in it: its children, which belong to an
+        attempt that did not come to its end, are deleted.
 
         Raises:
             TrackingError: The store cannot be used.
@@ -55,7 +58,9 @@ class Tracker:
         self._client, self._experiment = open_store(uri)
         with self._closing():
             close_stale(self._client, self._experiment)
-            self.run_id = self._create(campaign, {"suite.role": "campaign", **_tags(facts)})
+            self.run_id = self._reopened(facts) or self._create(
+                campaign, {"suite.role": "campaign", **_tags(facts)}
+            )
             self._client.log_batch(self.run_id, params=_params(facts.get("options", {})))
 
     def complete(self, record: Record, status: RunStatus) -> None:
@@ -149,16 +154,38 @@ class Tracker:
         self._client.log_artifacts(run, str(mine))
         return run
 
+    def _reopened(self, facts: Mapping[str, Any]) -> str | None:
+        """The campaign's parent run, open and without children; None where there is none."""
+        runs = _runs_of(self._client, self._experiment, self.campaign)
+        if any(_is_alive(run) for run in runs):
+            raise TrackingError(f"campaign {self.campaign} is still running; wait for its end")
+        parents = [run for run in runs if run.data.tags.get("suite.role") == "campaign"]
+        for run in runs:
+            if run not in parents[:1]:
+                self._client.delete_run(run.info.run_id)
+        if not parents:
+            return None
+        run_id = str(parents[0].info.run_id)
+        for name, value in {**self._owner(), **_tags(facts)}.items():
+            self._client.set_tag(run_id, name, value)
+        if "suite.complete" in parents[0].data.tags:
+            self._client.delete_tag(run_id, "suite.complete")
+        self._client.update_run(run_id, status="RUNNING")
+        return run_id
+
     def _create(self, name: str, tags: Mapping[str, str]) -> str:
+        owned = {**self._owner(), **tags}
+        run = self._client.create_run(self._experiment, tags=owned, run_name=name)
+        return str(run.info.run_id)
+
+    def _owner(self) -> dict[str, str]:
         process = this_process()
-        owner = {
+        return {
             "suite.campaign": self.campaign,
             "suite.host": process.host,
             "suite.process": process.identity,
             "mlflow.user": os.environ.get("USER", "unknown"),
         }
-        run = self._client.create_run(self._experiment, tags={**owner, **tags}, run_name=name)
-        return str(run.info.run_id)
 
 
 def close_stale(client: MlflowClient, experiment: str) -> int:

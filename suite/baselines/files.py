@@ -9,6 +9,7 @@ stand for one program, and one author, for each value: ``csr_vector.cu`` with
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +42,12 @@ class FileAuthor:
     name: str
     kind: Kind
     texts: Mapping[str, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """Hex digest of the texts."""
+        whole = repr(sorted(self.texts.items())).encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(whole, digest_size=8).hexdigest()
 
     def answers(self, op: str) -> bool:
         """Whether there is a file for the operation."""

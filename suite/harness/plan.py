@@ -16,8 +16,18 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_THREADS = 1024  # of a block
 
 
+_LONGEST = 1000  # characters of a message
+
+
 class ProgramError(ValueError):
-    """A program that says what it may not; the message names the line and what is right."""
+    """A program that says what it may not; the message names the line and what is right.
+
+    It is one line of bearable length, whatever the program's own words in it are.
+    """
+
+    def __init__(self, message: str) -> None:
+        line = " ".join(message.splitlines())
+        super().__init__(line if len(line) <= _LONGEST else f"{line[:_LONGEST]}...")
 
 
 class ParseError(ProgramError):

@@ -23,6 +23,7 @@ _TOKEN = re.compile(
     | (?P<open_comment>/\*)
     | (?P<open_raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\()
     | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    | (?P<open_string>["'])
     | (?P<name>[A-Za-z_]\w*)
     | (?P<number>\.?\d(?:'?[\w.]|(?<=[eEpP])[+-])*)
     | (?P<punct>%:|<%|%>|<:|:>|::|->|.)
@@ -42,6 +43,7 @@ _ATTRIBUTES = frozenset(
     | {"unlikely", "fallthrough", "noreturn"}
 )
 _MAX_KERNELS = 64
+_MAX_ATTRIBUTES = 100  # tokens of one attribute list
 _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "__restrict", "restrict"})
 _INTEGER_WORDS = frozenset({"int", "unsigned", "signed", "long", "short", "char"})
 _INTEGERS = {
@@ -86,6 +88,8 @@ def tokens(code: str) -> Iterator[Token]:
         here = line + bisect_right(ends, start, hi=len(ends) - 1)
         if kind == "open_comment":
             at = _end(joined, at, "*/", "comment", here)
+        elif kind == "open_string":  # looking for the end of each such quote would take for ever
+            raise ParseError(f"line {here}: this {match[kind]} is never closed on its line")
         elif kind == "open_raw":
             kind, at = "string", _end(joined, at, f'){match["delimiter"]}"', "raw string", here)
         elif kind == "end":
@@ -159,7 +163,7 @@ def _check_attributes(found: Sequence[Token], start: int, closing: str) -> None:
     """Refuses an attribute list, from its first bracket on, with a name that is not allowed."""
     opening = {")": "(", "]": "["}[closing]
     depth = 0
-    for token in found[start:]:
+    for token in found[start : start + _MAX_ATTRIBUTES]:
         depth += {opening: 1, closing: -1}.get(token.text, 0)
         if depth <= 0:
             return
@@ -168,6 +172,11 @@ def _check_attributes(found: Sequence[Token], start: int, closing: str) -> None:
             raise ParseError(
                 f"line {token.line}: attribute {token.text} is refused; allowed are {allowed}"
             )
+    if start < len(found):
+        raise ParseError(
+            f"line {found[start].line}: these attributes are never closed, or more than there is"
+            " use for"
+        )
 
 
 def kernels(found: Sequence[Token]) -> dict[str, tuple[Parameter, ...]]:

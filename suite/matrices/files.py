@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import lzma
 import re
 import struct
 import tarfile
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -21,14 +23,15 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from scipy import sparse
 from scipy.io import loadmat
-from scipy.io.matlab import MatReadError
+from scipy.io.matlab import MatReadError, matfile_version
 
-from suite.matrices import matrix_market
+from suite.matrices import matlab, matrix_market
 from suite.matrices.base import INT32_MAX, MatrixError, MatrixSpec
 
 FAMILY = "file"
 HOLLOW_ROWS = 1 << 24  # beyond this many rows or columns,
 HOLLOW_RATIO = 1000  # at most this many of them per entry
+_REASON = 300  # characters of a library's message, which may quote the file
 
 # What the libraries raise on damaged input, beside MatrixError, which passes.
 _DAMAGE = (
@@ -39,10 +42,13 @@ _DAMAGE = (
     EOFError,
     OSError,
     MemoryError,
-    NotImplementedError,
+    RuntimeError,  # an encrypted archive, a compression that is not known
+    SyntaxError,  # in a NumPy header, like the next
+    tokenize.TokenError,
     struct.error,
     MatReadError,
     zlib.error,
+    lzma.LZMAError,
     zipfile.BadZipFile,
     tarfile.TarError,
 )
@@ -128,7 +134,7 @@ def _naming(path: Path) -> Iterator[None]:
     except MatrixError:
         raise
     except _DAMAGE as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split())[:_REASON] or type(error).__name__
         raise MatrixError(f"{path}: damaged or truncated ({reason}); write it again") from error
 
 
@@ -206,26 +212,30 @@ def _read_tar_gz(path: Path) -> sparse.coo_array:
 
 
 def _read_npz(path: Path) -> Any:
+    with zipfile.ZipFile(path) as archive:
+        held = sum(member.file_size for member in archive.infolist())
+    matlab.refuse_swollen(path, held, path.stat().st_size)
     return _checked(sparse.load_npz(path))
 
 
 def _read_mat(path: Path) -> Any:
     """SuiteSparse's ``Problem.A`` with the zeros of ``Problem.Zeros``, or a sparse variable."""
-    try:
-        variables = loadmat(path, spmatrix=False)
-    except NotImplementedError:
-        raise MatrixError(f"{path}: MATLAB 7.3 is not read; save it again with save -v7") from None
-    problem = variables.get("Problem")
-    if problem is not None and getattr(problem.dtype, "names", None) and "A" in problem.dtype.names:
-        matrix = problem["A"][0, 0]
-        if sparse.issparse(matrix):
-            zeros = problem["Zeros"][0, 0] if "Zeros" in problem.dtype.names else None
-            return _with_zeros(_checked(matrix), zeros)
-    found = [name for name, value in variables.items() if sparse.issparse(value)]
-    if len(found) != 1:
-        names = ", ".join(found) or "none"
-        raise MatrixError(f"{path}: expected Problem.A or one sparse variable, found {names}")
-    return _checked(variables[found[0]])
+    found: Mapping[str, Any]
+    match matfile_version(path)[0]:
+        case 0:  # version 4, which SciPy reads without native code
+            found = loadmat(path, spmatrix=False)
+        case 1:
+            found = matlab.variables(path)
+        case _:
+            raise MatrixError(f"{path}: MATLAB 7.3 is not read; save it again with save -v7")
+    problem = found.get("Problem")
+    if isinstance(problem, Mapping) and problem.get("A") is not None:
+        return _with_zeros(problem["A"], problem.get("Zeros"))
+    names = [name for name, value in found.items() if sparse.issparse(value)]
+    if len(names) != 1:
+        listed = ", ".join(names) or "none"
+        raise MatrixError(f"{path}: expected Problem.A or one sparse variable, found {listed}")
+    return _checked(found[names[0]])
 
 
 def _with_zeros(matrix: Any, zeros: Any) -> Any:

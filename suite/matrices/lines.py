@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import BinaryIO, NoReturn
 
 from suite.matrices.base import MatrixError
 
 BLOCK_BYTES = 1 << 22  # also the longest line that is read
+EMPTY = re.compile(rb"(?:[ \t]*+(?:%[^\n]*+)?\n)*+")  # lines that are blank or comments
 
 
 class Lines:
@@ -45,6 +47,16 @@ class Lines:
         if b"\r" in raw:
             raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         self._rest += raw
+
+    def skip_empty(self) -> bool:
+        """Passes over blank lines and comments of what is in memory; whether there were any.
+
+        A file may have millions of them, so they are not looked at one by one.
+        """
+        end = EMPTY.match(self._rest).end()  # type: ignore[union-attr]  # it may match nothing
+        self.line += self._rest.count(b"\n", 0, end)
+        self._rest = self._rest[end:]
+        return end > 0
 
     def readline(self) -> bytes:
         """The next line with its end; empty at the end of the file."""

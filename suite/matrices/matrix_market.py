@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.io import mmread
 
 from suite.matrices.base import INT32_MAX
-from suite.matrices.lines import Lines
+from suite.matrices.lines import EMPTY, Lines
 
 COMMENT_BYTES = 1 << 26  # comments, blank lines and padding that a file may have beside its entries
 ENTRY_BYTES = 4096  # and per entry
@@ -114,6 +114,7 @@ def _header(text: Lines) -> Header:
     while line and (not line.strip() or line.lstrip().startswith(b"%")):
         if text.taken > COMMENT_BYTES:
             text.refuse(text.line, f"no size line within {COMMENT_BYTES} bytes of comments")
+        text.skip_empty()
         line = text.readline()
     sizes = line.split()
     wanted = 3 if layout == "coordinate" else 2
@@ -185,9 +186,11 @@ def _entries(text: Lines, block: bytes, header: Header) -> bytes:
         kept.append(match.group())
         if match.end() == len(block):
             return b"".join(kept)
-        start = block.index(b"\n", match.end()) + 1
-        line = block[match.end() : start]
-        if line.strip(b" \t\n") and not line.lstrip(b" \t").startswith(b"%"):
+        empty = EMPTY.match(block, match.end())
+        assert empty is not None  # likewise
+        start = empty.end()
+        if start == match.end():
+            line = block[start : block.index(b"\n", start) + 1]
             wanted = {"real": "a number", "integer": "an integer", "pattern": "nothing more"}[
                 header.field
             ]

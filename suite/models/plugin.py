@@ -18,7 +18,7 @@ def pytest_suite_authors(device: str) -> Sequence[Author]:
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """One line where variants are left out and the suite is asked for."""
-    from suite.plugin import is_wanted
+    from suite.opening import is_wanted
 
     there, missing = trained(weights())
     if not is_wanted(config):

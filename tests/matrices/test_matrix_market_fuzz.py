@@ -9,11 +9,12 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from suite.matrices import lines, matrix_market
 from suite.matrices.base import MatrixError, canonical
+from tests.fuzz import fuzzed
 
 NUMBER = {
     "real": re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII),
@@ -104,7 +105,7 @@ def texts(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.parametrize("block", [100, 1 << 22])
-@settings(max_examples=300, deadline=None)
+@fuzzed(300)
 @given(text=texts())
 @example(text="%%MatrixMarket matrix coordinate real general\n1 1 2\n1 1 1e308\n1 1 1e-400\n")
 def test_reader_agrees_with_the_obvious_one(block: int, text: str) -> None:
@@ -135,7 +136,7 @@ def test_reader_agrees_with_the_obvious_one(block: int, text: str) -> None:
         assert abs(found[at] - math.fsum(values)) <= rounding
 
 
-@settings(max_examples=200, deadline=None)
+@fuzzed(200)
 @given(st.binary(max_size=200))
 def test_bytes_of_any_kind_load_or_raise_matrix_error(data: bytes) -> None:
     for start in (b"", b"%%MatrixMarket matrix coordinate real general\n"):

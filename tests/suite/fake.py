@@ -92,7 +92,8 @@ class FakeEvaluator:
         self.closed = False
 
     def evaluate(self, problem: Problem, answer: Answer) -> Evaluation:
-        """What the text says."""
+        """What the text says, after ``FAKE_NAP`` seconds."""
+        time.sleep(float(os.environ.get("FAKE_NAP", "0")))
         if isinstance(answer, LibraryCall):
             return self._right(LIBRARY_US[answer.author])
         plan = json.loads(answer.text)
@@ -104,6 +105,8 @@ class FakeEvaluator:
             case "dies":
                 os._exit(9)
             case "interrupted":
+                if "FAKE_INTERRUPTED" in os.environ:  # this time it goes well
+                    return self._right(10.0)
                 raise KeyboardInterrupt
             case "terminated":
                 os.kill(os.getpid(), signal.SIGTERM)

@@ -1,5 +1,6 @@
 """Each matrix is built once, held while it is needed, and released; every ask leaves rows."""
 
+import dataclasses
 import socket
 import threading
 
@@ -10,13 +11,15 @@ from suite.author import Kind
 from suite.campaign import Campaign, Pair, Shelf, ask, check_files, outcome, pairs, representative
 from suite.config import ConfigError, SuiteConfig
 from suite.evaluation import Status
-from suite.journal import Journal
+from suite.journal import Journal, read
 from suite.matrices import collection
 from suite.matrices.base import MatrixError, MatrixSpec
 from suite.problem import DType, Op
+from suite.program import KernelProgram
 from suite.progress import Measured, Progress
+from suite.record import missing
 from suite.summary import table
-from tests.suite.fake import FakeAuthor, FakeEvaluator
+from tests.suite.fake import FakeAuthor, FakeEvaluator, script
 from tests.suite.rows import BLANK, failed, right, unanswered
 
 GOOD = (FakeAuthor("good"),)
@@ -32,13 +35,22 @@ def broken():
 
 @pytest.fixture
 def make(tmp_path):
-    def make(specs, authors=GOOD, ops=(Op.SPMV,), columns=(32,)):
+    def make(
+        specs,
+        authors=GOOD,
+        ops=(Op.SPMV,),
+        columns=(32,),
+        samples=1,
+        done=lambda asks: {},
+        written=lambda asks: {},
+    ):
         config = SuiteConfig(
-            tuple(specs), ops, authors, "emulator", columns, 1, DType.FLOAT32, False, tmp_path
+            tuple(specs), ops, authors, "emulator", columns, samples, DType.FLOAT32, False, tmp_path
         )
         evaluator = FakeEvaluator("emulator")
-        campaign = Campaign("c", config, evaluator, Journal(tmp_path / "c", "main"))
         asks = [ask(config, pair, pair.id) for op in ops for pair in pairs(config, op)]
+        journal = Journal(tmp_path / "c", "main")
+        campaign = Campaign("c", config, evaluator, journal, done(asks), written(asks))
         campaign.plan(asks)
         return campaign, evaluator, asks
 
@@ -174,3 +186,73 @@ def test_the_summary_shows_what_was_never_answered_and_how_far_a_speedup_reaches
     assert line.split()[:6] == ["a", "3", "0", "100%", "100%", "1"]
     assert "2.00x (1 of 2)" in line
     assert "unanswered" not in table([right("a", 1.0)])[0]
+
+
+# Going on with what was measured before
+
+
+def earlier(asks, *samples, answers=1):
+    return {
+        ask.key: [
+            dataclasses.replace(missing("c", ask, sample, "", Status.OK), answers=answers)
+            for sample in samples
+        ]
+        for ask in asks
+    }
+
+
+def test_what_is_done_is_neither_built_nor_measured_and_comes_back(make):
+    calls = []
+    specs = [MatrixSpec(f"m{n}", "f", lambda n=n: calls.append(n) or build(n)()) for n in (2, 3)]
+    campaign, _, asks = make(specs, done=lambda asks: earlier(asks[:1], 0))
+    (first,) = campaign.measure(asks[0], last_of_matrix=True)
+    (second,) = campaign.measure(asks[1], last_of_matrix=True)
+    assert calls == [3]
+    assert (first, second.ok) == (earlier(asks[:1], 0)[asks[0].key][0], True)
+    assert campaign.rows[asks[0].problem_key] == [first]
+
+
+def test_where_everything_is_done_there_is_nothing_to_build_ahead(make):
+    campaign, _, asks = make([MatrixSpec("m", "f", broken)], done=lambda asks: earlier(asks, 0))
+    assert campaign.measure(asks[0], last_of_matrix=True)
+
+
+def test_only_the_samples_that_are_missing_are_measured_and_of_what_was_written(make):
+    model = FakeAuthor("model", Kind.MODEL, tuple(script(us=at) for at in (1.0, 2.0, 3.0)))
+    written = [KernelProgram("model", script(us=10.0 * at), at) for at in range(3)]
+    campaign, _, asks = make(
+        [MatrixSpec("m", "f", build(2))],
+        (model,),
+        done=lambda asks: earlier(asks, 0, 2, answers=3),
+        written=lambda asks: {asks[0].key: written},
+    )
+    rows = campaign.measure(asks[0])
+    assert [row.sample for row in rows] == [0, 1, 2]
+    assert rows[1].emulated_us == 10_000.0
+    assert rows[1].program_digest == written[1].digest
+
+
+def test_several_answers_are_on_record_before_the_first_is_measured(make, tmp_path):
+    model = FakeAuthor("model", Kind.MODEL, (script(us=1.0), script(us=2.0)))
+    campaign, evaluator, asks = make([MatrixSpec("m", "f", build(2))], (model,), samples=2)
+    seen = []
+    judge = evaluator.evaluate
+    (tmp_path / "c" / "campaign.json").write_text("{}")
+    evaluator.evaluate = lambda *a: seen.append(read(tmp_path / "c")) or judge(*a)
+    campaign.measure(asks[0])
+    digests = [KernelProgram("model", text).digest for text in model.texts]
+    assert seen[0].answers == {asks[0].key: tuple(digests)}
+    assert set(seen[0].programs) == set(digests)
+
+
+def test_a_matrix_that_is_another_one_by_now_is_not_measured(make):
+    authors = (FakeAuthor("a"), FakeAuthor("b"))
+
+    def done(asks):
+        (row,) = earlier(asks[:1], 0)[asks[0].key]
+        return {asks[0].key: [dataclasses.replace(row, matrix_digest="0" * 32)]}
+
+    campaign, _, asks = make([MatrixSpec("m", "f", build(2))], authors, done=done)
+    (row,) = campaign.measure(asks[1])
+    assert row.status is Status.INFRASTRUCTURE_ERROR
+    assert row.error.startswith("m: is not what this campaign measured before it was resumed")

@@ -107,6 +107,36 @@ def test_a_torn_last_line_costs_that_row_only(folder):
     assert [r.ok for r in record.rows] == [True, False, False, False]
 
 
+def test_what_a_torn_line_has_left_is_taken_off_before_the_next_is_written(folder):
+    whole = json.dumps(ok().to_dict()) + "\n"
+    (folder / "rows-main.jsonl").write_text(whole + '{"campaign": "c", "te')
+    journal = Journal(folder, "main")
+    journal.add(ok(MODEL))
+    assert [r.author for r in read(folder).rows] == ["good", "model"]
+    assert (folder / "rows-main.jsonl").read_text().startswith(whole + "{")
+
+
+def test_a_line_that_lacks_its_newline_only_is_kept(folder):
+    (folder / "rows-main.jsonl").write_text(json.dumps(ok().to_dict()))
+    journal = Journal(folder, "main")
+    journal.add(ok(MODEL))
+    assert [r.author for r in read(folder).rows] == ["good", "model"]
+
+
+def test_which_programs_an_author_wrote_comes_back_in_order(folder):
+    journal = Journal(folder, "main")
+    journal.answered(MODEL, ["b", "a", "b"])
+    assert read(folder).answers == {MODEL.key: ("b", "a", "b")}
+
+
+def test_what_is_asked_is_written_whole_and_again_without_harm(folder):
+    journal = Journal(folder, "main")
+    journal.asked([ASK])
+    journal.asked([ASK, MODEL])
+    assert [ask.author for ask in read(folder).asks] == ["good", "model"]
+    assert not list(folder.glob("*.draft"))
+
+
 def test_a_broken_line_in_the_middle_is_named(folder):
     (folder / "rows-main.jsonl").write_text("{broken\n{}\n")
     with pytest.raises(JournalError, match=r"rows-main\.jsonl:1: "):
@@ -157,6 +187,7 @@ def test_a_full_disk_is_one_line(tmp_path):
         ("rows-main.jsonl", b"[1]\n", r"rows-main\.jsonl:1: expected a JSON object"),
         ("rows-main.jsonl", b"\xff\n", r"rows-main\.jsonl: byte 0 is not UTF-8"),
         ("asked-main.jsonl", b"{}\n", r"asked-main\.jsonl:1: unreadable ask: 'op'"),
+        ("answers-main.jsonl", b"{}\n", r"answers-main\.jsonl:1: unreadable answers: '{}'"),
         ("programs/d.cu", b"\xff", r"d\.cu: byte 0 is not UTF-8"),
     ],
 )
