@@ -33,7 +33,9 @@ class Repeats:
 PLAIN = Repeats()
 SUSPICIOUS = Repeats(most=24, seconds=0.008)  # where threads meet in memory
 POISON = 0xFF  # every float becomes a NaN, every integer −1
-OWN, EXACT = 0, 1  # the input sets: the matrix's own values, and values whose sums are exact
+# The input sets: the matrix's own values; and two whose sums are exact, for values of −1 and 1 by
+# long integers, and the other way round.
+OWN, EXACT, SWAPPED = 0, 1, 2
 FRESH_RATIO = 2.5  # a run into a spoilt output may take that many times a hot one,
 FRESH_US = 4.0  # and that many microseconds on top
 WARM_RATIO = 1.5  # a cold run may take that many times one that finds an earlier answer,
@@ -45,7 +47,7 @@ class Stage:
     """What a judge needs of a resident problem.
 
     Attributes:
-        use: Puts the input set ``OWN`` or ``EXACT`` in place: values and dense input.
+        use: Puts an input set in place: values and dense input.
         shake: Enqueues another dense input, never seen before, in the place of the last.
         settle: Writes the last shaken dense input once more, whatever became of it.
         note: Takes what the program has just derived from the matrix as right.
@@ -143,8 +145,9 @@ class _Checks:
     def repeated(self, repeats: Repeats) -> None:
         """Runs again and again on the inputs in place, whose answer was right.
 
-        On the exact set a right answer has the same bits whatever the order of summation, so a
-        digest tells; where it differs, the comparison decides.
+        On an exact set a right answer has the same bits whatever the order of summation, so a
+        digest tells; where it differs, the comparison decides. What is resident serves the next
+        program too, so in the end it is looked at once more.
         """
         right = self._device.digest(self._stage.output)
         wrong: list[str] = []
@@ -158,6 +161,8 @@ class _Checks:
                 found = self._stage.check()
                 wrong += [_describe(found, "the first time")] if found.wrong else []
         self.count += runs
+        self._finish()
+        self._watch()
         if wrong:
             raise _Refused(f"wrong in {len(wrong)} of {runs} repeated runs: {wrong[0]}")
 
@@ -198,11 +203,11 @@ def judge(
 ) -> Verdict:
     """Verifies and times one executable.
 
-    Each of two input sets (same structure, other values) is multiplied into a poisoned output and
+    Each of three input sets (same structure, other values) is multiplied into a poisoned output and
     compared; the inputs, and what the program derived from the matrix, must come out unchanged.
-    Between timed runs, except those back to back, the dense input changes and the output is
-    poisoned. What the last of them wrote is compared too, then the inputs change under the same
-    buffers and it runs once more, and then again and again.
+    It is timed before the last of them. Between timed runs, except those back to back, the dense
+    input changes and the output is poisoned, and what the last of them wrote is compared too. On
+    the last input set it runs again and again.
 
     Args:
         device: Where it runs.
@@ -231,7 +236,7 @@ def judge(
             prepare_us = 0.0
             if stage.derived:
                 prepare_us = device.once_us(executable.prepare, checks.spoil_derived)
-            checks.fresh(EXACT)
+        checks.fresh(SWAPPED)
         checks.repeated(repeats)
     except _Refused as refusal:
         return Verdict(

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from suite.harness.bind import DENSE
 from suite.harness.device import Buffer, Check, Device, DeviceFault
 from suite.harness.inputs import Stream
-from suite.harness.judge import EXACT, OWN, Stage
+from suite.harness.judge import EXACT, OWN, SWAPPED, Stage
 from suite.harness.resident import Converted, ProblemRef, ResidentMatrix
 from suite.harness.traffic import compulsory_bytes
 from suite.harness.watched import Derived, Memory
 
 _DENSE, _OUTPUT = "dense input", "output"
-_SHAKEN = -2  # neither input set: the values of OWN with a dense input of its own
-_FIRST_SHAKEN = 1000  # seeds from here on; the two sets have theirs below
+_SHAKEN = -2  # none of the input sets: the values of OWN with a dense input of its own
+_FIRST_SHAKEN = 1000  # seeds from here on; the input sets have theirs below
 
 
 class Posed:
@@ -29,7 +29,7 @@ class Posed:
         self.ref, self.matrix = ref, matrix
         self._device, self._memory = device, Memory(device)
         self._in_place = -1
-        self._shaken = 0  # how many dense inputs have been drawn beside those of the two sets
+        self._shaken = 0  # how many dense inputs have been drawn beside those of the input sets
         itemsize = ref.dtype.numpy.itemsize
         rows, cols = ref.shape
         try:
@@ -54,8 +54,8 @@ class Posed:
         if self._in_place == number:
             return
         seed = self.ref.seed + 1 + number
-        bits = max(1, self.matrix.bits)
-        stream = Stream(seed, bits, exponent=0) if number == EXACT else Stream(seed)
+        bits = {EXACT: max(1, self.matrix.bits), SWAPPED: 1}.get(number)
+        stream = Stream(seed) if bits is None else Stream(seed, bits, exponent=0)
         self._device.fill_stream(self.dense, self.ref.dtype.numpy, stream)
         self._memory.note(_DENSE, number)
         self._in_place = number
@@ -73,15 +73,15 @@ class Posed:
 
     def check(self, output: Buffer) -> Check:
         """Compares an output with the reference of the input set in place."""
-        exact = self._in_place == EXACT and self.matrix.bits > 0
+        number = OWN if self._in_place == _SHAKEN else self._in_place
         return self._device.check(
-            self.matrix.trusted(EXACT if self._in_place == EXACT else OWN),
+            self.matrix.trusted(number),
             self.dense,
             output,
             self.ref.shape[0],
             self.ref.columns,
             self.ref.dtype.numpy,
-            exact,
+            number != OWN and self.matrix.bits > 0,
         )
 
     def stage(

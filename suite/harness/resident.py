@@ -17,7 +17,7 @@ from scipy import sparse
 from suite.formats.base import Footprint, Format, NotApplicableError
 from suite.harness.device import Buffer, Device, DeviceFault
 from suite.harness.inputs import Stream, exact_bits
-from suite.harness.judge import EXACT, OWN
+from suite.harness.judge import EXACT, OWN, SWAPPED
 from suite.harness.watched import Memory
 from suite.matrices.structure import facts
 from suite.problem import DType, Op
@@ -64,7 +64,7 @@ class Prepared:
     conversion_ms: float
 
 
-_VALUES: Mapping[int, str] = {OWN: "values", EXACT: "exact values"}
+_VALUES: Mapping[int, str] = {OWN: "values", EXACT: "signs", SWAPPED: "exact values"}
 
 
 class Converted:
@@ -146,12 +146,12 @@ class Converted:
 
 
 class ResidentMatrix:
-    """A matrix on the device: the trusted copy with both value sets, and its formats.
+    """A matrix on the device: the trusted copy with the values of each input set, and its formats.
 
     Attributes:
         csr: The matrix on the host, in the working precision.
         dtype: That precision.
-        bits: Of the dense inputs of the exact set.
+        bits: Of the integers of the exact sets; 0 where no sum can be exact.
         facts: Integers on the structure that every program may name.
     """
 
@@ -172,9 +172,11 @@ class ResidentMatrix:
             self._memory.upload("row pointers", indptr)
             self._memory.upload("column indices", indices)
             self._memory.upload(_VALUES[OWN], values)
-            ones = self._memory.allocate(_VALUES[EXACT], values.nbytes)
-            device.fill_stream(ones, ref.dtype.numpy, Stream(ref.seed, bits=1, exponent=0))
-            self._memory.note(_VALUES[EXACT])
+            for number, bits in ((EXACT, 1), (SWAPPED, max(1, self.bits))):
+                stream = Stream(ref.seed - number, bits, exponent=0)
+                made = self._memory.allocate(_VALUES[number], values.nbytes)
+                device.fill_stream(made, ref.dtype.numpy, stream)
+                self._memory.note(_VALUES[number])
         except DeviceFault:
             self.free()
             raise

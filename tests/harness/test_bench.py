@@ -1,7 +1,8 @@
-"""What is resident: two input sets that share nothing, digests that notice, memory given back."""
+"""What is resident: three input sets that share nothing, digests that notice, memory given back."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ from suite.formats.base import Format, NotApplicableError
 from suite.harness.bench import MAX_WORKSPACE, WORKSPACE_SHARE, Bench
 from suite.harness.device import Compiled, DeviceFault
 from suite.harness.exchange import Exchange
-from suite.harness.judge import EXACT, OWN, PLAIN, Verdict
+from suite.harness.judge import EXACT, OWN, PLAIN, SWAPPED, Verdict
 from suite.harness.plan import Array, Plan
 from suite.harness.posed import Posed
 from suite.harness.resident import ProblemRef, ResidentMatrix
@@ -81,16 +82,18 @@ def test_the_input_sets_share_neither_x_nor_values(ref: ProblemRef) -> None:
     resident = ResidentMatrix(device, ref)
     posed = Posed(device, ref, resident)
     seen = {}
-    for number in (OWN, EXACT):
+    for number in (OWN, EXACT, SWAPPED):
         posed.use(number)
         values = device.download(resident.values(number), FLOAT32)
         seen[number] = (device.download(posed.dense, FLOAT32), values)
-    for own, exact in zip(seen[OWN], seen[EXACT], strict=True):
-        assert not np.any(own == exact)
-        assert 0.2 < np.mean((own > 0) == (exact > 0)) < 0.8
-    dense, values = seen[EXACT]
-    assert np.array_equal(dense, np.round(dense))
-    assert set(values) == {-1.0, 1.0}
+    for one, other in itertools.combinations(seen.values(), 2):
+        for mine, its in zip(one, other, strict=True):
+            assert not np.array_equal(mine, its)
+            assert 0.2 < np.mean((mine > 0) == (its > 0)) < 0.8
+    for integers, signs in (seen[EXACT], reversed(seen[SWAPPED])):
+        assert np.array_equal(integers, np.round(integers))
+        assert np.abs(integers).max() > 2**10
+        assert set(signs) == {-1.0, 1.0}
 
 
 def test_every_shaken_x_is_new_and_settling_brings_the_last_back(ref: ProblemRef) -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from suite.evaluation import Status
 from suite.harness.evaluate import Evaluator, Settings
+from suite.matrices.base import Matrix, canonical
 from suite.matrices.sets import select
 from suite.problem import Op, Problem
 from suite.soak import collection, long_and_empty_rows
@@ -85,6 +87,17 @@ def test_a_cheat_is_caught_for_the_reason_it_names(evaluator: Evaluator, name: s
     assert re.search(DEFENCES[defence(name)], found.error), found.error
     assert (found.emulated_us, found.hot, found.cold) == (None, None, None)
     assert verdict(evaluator, GOOD, PROBLEM).status is Status.OK  # it left nothing behind
+
+
+def test_rows_so_long_that_rounded_values_keep_the_bound_do_not_hide_them(
+    evaluator: Evaluator,
+) -> None:
+    entries = np.random.default_rng(7).standard_normal((64, 2048))
+    problem = Problem(Op.SPMV, Matrix("full", "dense", canonical(csr_array(entries), "full")))
+    found = verdict(evaluator, CHEATS["rounds_values_to_half.cu"].text, problem)
+    assert found.status is Status.WRONG_RESULT
+    assert "on input set 3" in found.error
+    assert verdict(evaluator, GOOD, problem).status is Status.OK
 
 
 @pytest.mark.gpu

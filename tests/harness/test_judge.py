@@ -17,6 +17,7 @@ from suite.harness.judge import (
     OWN,
     PLAIN,
     SUSPICIOUS,
+    SWAPPED,
     WARM_RATIO,
     WARM_US,
     Repeats,
@@ -27,8 +28,16 @@ from suite.harness.judge import (
 )
 from suite.harness.timing import Precision
 
-VALUES = {OWN: np.array([2.0, -3.0, 5.0]), EXACT: np.array([1.0, -1.0, 1.0])}  # diagonals
-DENSE = {OWN: np.array([0.5, 0.25, 1.0]), EXACT: np.array([-1.0, 3.0, 5.0])}
+VALUES = {  # diagonals
+    OWN: np.array([2.0, -3.0, 5.0]),
+    EXACT: np.array([1.0, -1.0, 1.0]),
+    SWAPPED: np.array([-7.0, 3.0, 9.0]),
+}
+DENSE = {
+    OWN: np.array([0.5, 0.25, 1.0]),
+    EXACT: np.array([-1.0, 3.0, 5.0]),
+    SWAPPED: np.array([1.0, 1.0, -1.0]),
+}
 TIMED_RUNS = 3
 PRECISION = Precision()
 REPEATS = Repeats(least=3, most=3)
@@ -40,7 +49,7 @@ class Lab:
     """A diagonal problem, its device and its executable, where everything happens at once.
 
     A program is a function of (run number, values, x, y, scratch). Runs: 1 on the exact set, 2 on
-    the own, 3 to 5 timed on shaken inputs, 6 on the exact set again, 7 to 9 repeat that.
+    the own, 3 to 5 timed on shaken inputs, 6 on the swapped set, 7 to 9 repeat that.
     """
 
     def __init__(self, program: Program) -> None:
@@ -165,9 +174,9 @@ def test_a_right_program_is_compared_four_times_and_timed() -> None:
     assert (found.status, found.checks, found.emulated_us) == (Status.OK, 4 + 3, 1.0)
 
 
-def test_without_timing_two_comparisons_and_the_repeats_are_made() -> None:
+def test_without_timing_three_comparisons_and_the_repeats_are_made() -> None:
     found = Lab(right).judge(None)
-    assert (found.status, found.checks, found.emulated_us) == (Status.OK, 2 + 3, None)
+    assert (found.status, found.checks, found.emulated_us) == (Status.OK, 3 + 3, None)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +189,7 @@ def test_without_timing_two_comparisons_and_the_repeats_are_made() -> None:
         (only(5, nothing), 3, "after the timed runs, first in row 0; 3 not a number"),
         (only(5, zero), 3, "after the timed runs"),
         (only(5, zero_with_x), 3, "after the timed runs"),
-        (after(6, nothing), 4, "on input set 2"),
+        (after(6, nothing), 4, "on input set 3"),
         (only(1, right_but_spoils_x), 0, "overwrote its input x"),
         (only(2, right_but_spoils_x), 1, "overwrote its input x"),
         (only(6, right_but_spoils_x), 3, "overwrote its input x"),
@@ -219,7 +228,7 @@ def test_between_timed_runs_the_output_and_x_change() -> None:
 
     Lab(look).judge()
     assert all(poisoned for poisoned, _ in seen)
-    assert len({x for _, x in seen}) == len(seen) - 1 - 3  # the exact set comes again
+    assert len({x for _, x in seen}) == len(seen) - 3  # the repeated runs are on one set
 
 
 def test_scratch_is_poisoned_before_every_run_that_is_checked() -> None:
@@ -250,7 +259,7 @@ def test_copies_are_refreshed_before_every_run_and_results_collected_after() -> 
 def test_every_comparison_waits_for_the_device() -> None:
     lab = Lab(right)
     assert lab.syncs == 0
-    assert lab.judge().checks == lab.syncs == 4 + 3
+    assert lab.judge().checks == lab.syncs - 1 == 4 + 3  # and once more before the last look
 
 
 def test_the_largest_error_of_all_comparisons_is_reported() -> None:
@@ -341,7 +350,7 @@ def test_a_program_that_is_sometimes_wrong_is_wrong(wrong: list[int], bad: int) 
     assert found.emulated_us is None
 
 
-def test_repeated_runs_are_into_a_spoilt_output_on_the_exact_set() -> None:
+def test_repeated_runs_are_into_a_spoilt_output_on_an_exact_set() -> None:
     lab = Lab(right)
     seen = []
 
@@ -351,7 +360,18 @@ def test_repeated_runs_are_into_a_spoilt_output_on_the_exact_set() -> None:
 
     lab.program = look
     assert lab.judge().status is Status.OK
-    assert seen[-3:] == [(True, EXACT)] * 3
+    assert seen[-3:] == [(True, SWAPPED)] * 3
+
+
+@pytest.mark.parametrize("answer", [0.0, 1.0])
+def test_what_repeated_runs_overwrite_is_noticed_though_the_answer_be_right(answer: float) -> None:
+    def program(run, values, x, y, scratch):
+        y[:] = values * x * (answer if run == 8 else 1)
+        x[1] = 0 if run == 8 else x[1]
+
+    found = Lab(program).judge()
+    assert (found.status, found.spoiled) == (Status.WRONG_RESULT, True)
+    assert found.error == "the program overwrote its input x"
 
 
 def test_other_bits_of_a_right_answer_are_right() -> None:
