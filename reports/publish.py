@@ -144,19 +144,13 @@ def page(
         lines += ["", f"## {label}", "", *_table(label, first.rows, found)]
         for title, table in (
             ("the best baseline by family", by_family(first.rows, label)),
-            ("by matrix", by_matrix(first.rows, label, copy_gbps(first))),
+            ("by matrix", by_matrix(first.rows, label)),
             ("when storage is repaid", repayment(first.rows, label)),
         ):
             lines += ["", f"### {label}: {title}", "", *table]
     if others:
         lines += ["", "## Repetition", "", *_repetition(found, others)]
     return "\n".join(lines) + "\n"
-
-
-def copy_gbps(campaign: Campaign) -> float | None:
-    """Copy bandwidth of the campaign's device, as measured with it."""
-    found = dict(campaign.facts.get("device_details") or {}).get("copy_bandwidth_gbps")
-    return None if found is None else float(found)
 
 
 def _table(label: str, rows: Sequence[Row], found: Mapping[str, Figure]) -> list[str]:

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from suite.author import Kind
 from suite.metrics import (
     BEST,
-    Cache,
-    Reference,
+    bandwidth_fraction,
     bandwidth_gbps,
     best_of,
-    geometric_mean,
+    judged,
+    ratios,
     reference_times,
+    speedup,
     time_us,
 )
 from suite.record import Row
@@ -35,7 +36,7 @@ def by_family(rows: Sequence[Row], label: str) -> list[str]:
     """The oracle over the baselines against the reference, family by family.
 
     A line has the geometric means hot and cold, the family's worst matrix, and which baselines are
-    fastest there.
+    fastest there. A matrix on which no baseline is right counts as a failure, as everywhere.
     """
     best = best_of(baselines(rows, label), BEST)
     hot, cold = (reference_times(rows, REFERENCE, cache) for cache in ("hot", "cold"))
@@ -44,24 +45,23 @@ def by_family(rows: Sequence[Row], label: str) -> list[str]:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for family in dict.fromkeys(row.family for row in best):
-        mine = [row for row in best if row.family == family and row.ok and row.hot_us]
-        ratios = {row.matrix: ratio for row in mine if (ratio := _ratio(row, hot, "hot"))}
-        flushed = [ratio for row in mine if (ratio := _ratio(row, cold, "cold"))]
-        lowest = min(ratios, key=ratios.__getitem__, default="")
-        worst = f"{ratios[lowest]:.2f} (`{lowest}`)" if lowest else ""
-        winners = ", ".join(f"`{name}`" for name in dict.fromkeys(map(_winner, mine)))
-        means = [_cell(geometric_mean(found)) for found in (list(ratios.values()), flushed)]
+        mine = judged(row for row in best if row.family == family)
+        compared = {row.matrix: ratio for row in mine for ratio in ratios([row], hot, "hot")}
+        lowest = min(compared, key=compared.__getitem__, default="")
+        worst = f"{compared[lowest]:.2f} (`{lowest}`)" if lowest else ""
+        fastest = dict.fromkeys(_winner(row) for row in mine if row.ok)
+        winners = ", ".join(f"`{name}`" for name in fastest)
+        means = [_cell(speedup(mine, hot, "hot")), _cell(speedup(mine, cold, "cold"))]
         lines.append(f"| {family} | {len(mine)} | {' | '.join(means)} | {worst} | {winners} |")
     return lines
 
 
-def by_matrix(rows: Sequence[Row], label: str, copy_gbps: float | None) -> list[str]:
+def by_matrix(rows: Sequence[Row], label: str) -> list[str]:
     """The fastest baseline on each matrix.
 
     Args:
         rows: Of a campaign.
         label: The operation.
-        copy_gbps: The device's copy bandwidth; None where it was not measured.
     """
     mine = {(row.problem_key, row.author): row for row in baselines(rows, label)}
     best = [mine.get((row.problem_key, _winner(row)), row) for row in best_of(mine.values(), BEST)]
@@ -76,10 +76,10 @@ def by_matrix(rows: Sequence[Row], label: str, copy_gbps: float | None) -> list[
             lines.append(f"| {row.matrix} | {row.nnz or 0:,} | none is right | | | | | | |")
             continue
         speeds = [bandwidth_gbps(row, "hot") or 0.0, bandwidth_gbps(row, "cold") or 0.0]
-        share = f"{speeds[1] / copy_gbps:.0%}" if copy_gbps else ""
+        share = "" if (found := bandwidth_fraction(row, "cold")) is None else f"{found:.0%}"
         lines.append(
             f"| {row.matrix} | {row.nnz or 0:,} | `{row.author}` | {row.hot_us:.2f} |"
-            f" {row.cold_us:.2f} | {_cell(_ratio(row, hot, 'hot'))} |"
+            f" {row.cold_us:.2f} | {_cell(next(iter(ratios([row], hot, 'hot')), None))} |"
             f" {speeds[0]:,.0f} | {speeds[1]:,.0f} | {share} |"
         )
     return lines
@@ -143,12 +143,6 @@ def repayment(rows: Sequence[Row], label: str) -> list[str]:
 def _winner(best: Row) -> str:
     """Whose hot time the oracle's is."""
     return best.detail.partition(";")[0]
-
-
-def _ratio(row: Row, reference: Reference, cache: Cache) -> float | None:
-    """Reference time over time; None where either is missing."""
-    time, other = time_us(row, cache), reference.times.get(row.problem_key)
-    return other / time if time and other else None
 
 
 def _cell(number: float | None) -> str:

@@ -185,7 +185,8 @@ def _joined(hot: Row, cold: Row, name: str) -> Row:
         return dataclasses.replace(hot, author=name, detail=hot.author)
     times = {f.name: getattr(cold, f.name) for f in fields(cold) if f.name.startswith("cold_")}
     detail = f"{hot.author}; cold: {cold.author}"
-    return dataclasses.replace(hot, author=name, detail=detail, **times)
+    wrong = "; ".join(dict.fromkeys(filter(None, (hot.disturbed, cold.disturbed))))
+    return dataclasses.replace(hot, author=name, detail=detail, disturbed=wrong, **times)
 
 
 def _preference(row: Row, cache: Cache) -> tuple[int, float]:
@@ -239,13 +240,14 @@ def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
             if cache == "hot":
                 covered = {row.problem_key for row in compared if reference.counts(row)}
                 found[f"{name}_problems"] = len(covered) or None
-        speeds = [speed for r in rows if (speed := bandwidth_gbps(r, cache))]
-        found[f"bandwidth_gbps.{cache}"] = geometric_mean(speeds)
-        shares = [share for r in rows if (share := bandwidth_fraction(r, cache))]
-        found[f"bandwidth_fraction.{cache}"] = geometric_mean(shares)
+        author = rows[0].author if rows else ""
+        if author != BEST or cache == "hot":  # its bytes are those of the program that is best hot
+            speeds = [speed for r in rows if (speed := bandwidth_gbps(r, cache))]
+            found[f"bandwidth_gbps.{cache}"] = geometric_mean(speeds)
+            shares = [share for r in rows if (share := bandwidth_fraction(r, cache))]
+            found[f"bandwidth_fraction.{cache}"] = geometric_mean(shares)
         if any(time_us(row, cache) is not None for row in everyone):
             wins = fastest([row for row in everyone if row.author != BEST], cache)
-            author = rows[0].author if rows else ""
             ranked = answered and author != BEST
             found[f"fastest.{cache}"] = wins.get(author, 0) if ranked else None
     return {name: float(v) for name, v in found.items() if v is not None and math.isfinite(v)}

@@ -94,7 +94,7 @@ def test_rows_so_long_that_rounded_values_keep_the_bound_do_not_hide_them(
 ) -> None:
     entries = np.random.default_rng(7).standard_normal((64, 2048))
     problem = Problem(Op.SPMV, Matrix("full", "dense", canonical(csr_array(entries), "full")))
-    found = verdict(evaluator, CHEATS["rounds_values_to_half.cu"].text, problem)
+    found = verdict(evaluator, CHEATS["rounds_values_to_half"].text, problem)
     assert found.status is Status.WRONG_RESULT
     assert "on input set 3" in found.error
     assert verdict(evaluator, GOOD, problem).status is Status.OK

@@ -225,6 +225,15 @@ def test_not_applicable_is_a_failure_of_a_model_alone(kind, rate, ratio):
     assert metrics.ratios(rows, reference, "hot") == ratio
 
 
+def test_the_best_of_the_baselines_has_no_bandwidth_of_one_program_at_the_time_of_another():
+    slim = dataclasses.replace(right("slim", 3.0), cold_us=1.0, bytes_moved=1, disturbed="cold")
+    best = metrics.best_of([right("a", 2.0), slim], metrics.BEST)
+    assert (best[0].cold_us, best[0].bytes_moved, best[0].disturbed) == (1.0, 4000, "cold")
+    found = metrics.collect(best, best)
+    assert found["bandwidth_gbps.hot"] == pytest.approx(2.0)
+    assert "bandwidth_gbps.cold" not in found
+
+
 def test_the_best_of_the_baselines_has_the_best_hot_and_the_best_cold_time():
     slow_cold = dataclasses.replace(right("a", 4.0), cold_us=100.0)
     (best,) = metrics.best_of([right("b", 5.0), slow_cold], "best")
