@@ -19,6 +19,7 @@ import numpy as np
 
 from suite.author import Kind
 from suite.baselines.heuristic import RULE, Leaf, Node, Rule, Split, write
+from suite.evaluation import Status
 from suite.journal import read
 from suite.matrices.sets import select
 from suite.matrices.structure import FEATURES, features
@@ -37,16 +38,20 @@ class Table:
     Attributes:
         authors: A names.
         known: Features, P × F, in the order of ``FEATURES``.
-        regret: log(time / best time), P × A.
+        regret: log(time / best time), P × A; ``MISSING`` where there is no time.
+        applies: Whether the author applies, P × A; it may fail, or be slow, all the same.
     """
 
     authors: tuple[str, ...]
     known: np.ndarray
     regret: np.ndarray
+    applies: np.ndarray
 
     def rows(self, chosen: np.ndarray) -> Table:
         """The same for some of the problems."""
-        return Table(self.authors, self.known[chosen], self.regret[chosen])
+        return Table(
+            self.authors, self.known[chosen], self.regret[chosen], self.applies[chosen]
+        )
 
 
 def table(rows: Sequence[Row], label: str, known: Mapping[str, Mapping[str, float]]) -> Table:
@@ -56,18 +61,28 @@ def table(rows: Sequence[Row], label: str, known: Mapping[str, Mapping[str, floa
         rows: Of a campaign.
         label: ``spmv``, ``spmm32``.
         known: Features by matrix.
+
+    Raises:
+        ValueError: Nothing was timed on a GPU.
     """
     mine = [row for row in rows if row.label == label and row.kind is Kind.BASELINE]
     authors = sorted({row.author for row in mine})
-    matrices = sorted({row.matrix for row in mine if row.ok})
+    matrices = sorted({row.matrix for row in mine if row.hot_us})
+    if not matrices:
+        raise ValueError(f"{label}: no baseline has a time; give a campaign that ran on a GPU")
     times = np.full((len(matrices), len(authors)), np.nan)
+    applies = np.zeros(times.shape, bool)
     for row in mine:
-        if row.ok and row.hot_us:
-            times[matrices.index(row.matrix), authors.index(row.author)] = math.log(row.hot_us)
+        if row.matrix not in matrices:
+            continue
+        at = matrices.index(row.matrix), authors.index(row.author)
+        applies[at] |= row.status is not Status.NOT_APPLICABLE
+        if row.hot_us:
+            times[at] = math.log(row.hot_us)
     regret = times - np.nanmin(times, axis=1, keepdims=True)
     regret[np.isnan(regret)] = MISSING
     values = [[known[matrix][name] for name in FEATURES] for matrix in matrices]
-    return Table(tuple(authors), np.array(values), np.minimum(regret, MISSING))
+    return Table(tuple(authors), np.array(values), regret, applies)
 
 
 def fit(data: Table, leaves: int) -> Node:
@@ -105,15 +120,15 @@ def fit(data: Table, leaves: int) -> Node:
 def loss(tree: Node, data: Table) -> np.ndarray:
     """log(time / best time) of what the tree picks on each problem, P.
 
-    As the author does, a tree passes over what does not apply.
+    As the author does, a tree passes over what does not apply, and over nothing else.
     """
     picked = []
-    for known, regret in zip(data.known, data.regret, strict=True):
+    for known, regret, applies in zip(data.known, data.regret, data.applies, strict=True):
         at = tree
         while isinstance(at, Split):
             at = at.low if known[FEATURES.index(at.feature)] <= at.threshold else at.high
-        order = [regret[data.authors.index(name)] for name in at.ranking]
-        picked.append(next((r for r in order if r < MISSING), MISSING))
+        order = [data.authors.index(name) for name in at.ranking]
+        picked.append(next((regret[i] for i in order if applies[i]), MISSING))
     return np.array(picked)
 
 

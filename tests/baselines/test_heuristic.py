@@ -1,6 +1,7 @@
 """``heuristic`` picks a baseline that applies, and its fit minimises lost time."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,8 @@ from suite.problem import Op, Problem
 from tests.suite.rows import failed, right
 
 AMONG = baselines()
-TREE = Split("diagonal", 0.5, Leaf(("csr_vector-lanes8", "coo")), Leaf(("dia", "coo")))
+DIA = "dia-batch2-keep0"
+TREE = Split("diagonal", 0.5, Leaf(("csr_vector-lanes8", "coo")), Leaf((DIA, "coo")))
 
 
 def problem(name: str, op: Op = Op.SPMV, columns: int = 1) -> Problem:
@@ -40,7 +42,7 @@ def text_of(name: str, op: str = "spmv") -> str:
 
 def test_the_leaf_of_the_matrix_answers() -> None:
     author = HeuristicAuthor(Rule({"spmv": TREE}, "by hand"), AMONG)
-    for matrix, name in (("tridiagonal-1k", "dia"), ("uniform-12-2k", "csr_vector-lanes8")):
+    for matrix, name in (("tridiagonal-1k", DIA), ("uniform-12-2k", "csr_vector-lanes8")):
         (program,) = author.write(problem(matrix), 3)
         assert program.text == text_of(name)
         assert program.author == "heuristic"
@@ -49,13 +51,13 @@ def test_the_leaf_of_the_matrix_answers() -> None:
 
 
 def test_what_does_not_apply_is_passed_over() -> None:
-    only_dia_first = Rule({"spmv": Leaf(("dia", "coo"))}, "by hand")
+    only_dia_first = Rule({"spmv": Leaf((DIA, "coo"))}, "by hand")
     scattered = problem("empty-rows-20k")
-    assert not applies(text_of("dia"), scattered)
+    assert not applies(text_of(DIA), scattered)
     (program,) = HeuristicAuthor(only_dia_first, AMONG).write(scattered, 1)
     assert program.text == text_of("coo")
-    (hopeless,) = HeuristicAuthor(Rule({"spmv": Leaf(("dia",))}, ""), AMONG).write(scattered, 1)
-    assert hopeless.text == text_of("dia")  # its status then says that it does not apply
+    (hopeless,) = HeuristicAuthor(Rule({"spmv": Leaf((DIA,))}, ""), AMONG).write(scattered, 1)
+    assert hopeless.text == text_of(DIA)  # its status then says that it does not apply
 
 
 def test_requirements_are_looked_at_and_those_on_converted_sizes_are_not() -> None:
@@ -102,7 +104,8 @@ def synthetic(problems: int, noise: float = 0.0) -> Table:
     known = rng.random((problems, len(FEATURES)))
     high = known[:, 3] > 0.5
     regret = np.array([high * 1.0, ~high * 1.0, np.full(problems, 0.05)]).T
-    return Table(("low", "high", "second"), known, regret + noise * rng.random(regret.shape))
+    regret += noise * rng.random(regret.shape)
+    return Table(("low", "high", "second"), known, regret, np.ones(regret.shape, bool))
 
 
 def test_a_fit_finds_the_feature_that_decides() -> None:
@@ -122,7 +125,7 @@ def test_one_leaf_takes_what_loses_least_not_what_wins_most() -> None:
 
 def test_a_fit_stops_where_nothing_is_gained() -> None:
     data = synthetic(60)
-    same = Table(data.authors, data.known, np.tile([0.0, 1.0, 2.0], (60, 1)))
+    same = replace(data, regret=np.tile([0.0, 1.0, 2.0], (60, 1)))
     assert fit(same, leaves=10) == Leaf(("low", "high", "second"))
 
 
@@ -138,3 +141,22 @@ def test_what_does_not_apply_costs_as_a_failure_and_is_passed_over() -> None:
     assert data.authors == ("a", "b")
     assert data.regret == pytest.approx(np.array([[0.0, math.log(2)], [MISSING, 0.0]]))
     assert loss(Leaf(("a", "b")), data).tolist() == [0.0, 0.0]
+
+
+def test_what_fails_or_is_far_slower_is_not_passed_over() -> None:
+    rows = [
+        right("a", 500.0, "one"),
+        failed(Status.WRONG_RESULT, "two", author="a"),
+        right("b", 1.0, "one"),
+        right("b", 30.0, "two"),
+    ]
+    known = {name: dict.fromkeys(FEATURES, 0.0) for name in ("one", "two")}
+    assert loss(Leaf(("a", "b")), table(rows, "spmv", known)) == pytest.approx(
+        [math.log(500), MISSING]
+    )
+
+
+def test_a_campaign_without_times_is_refused() -> None:
+    rows = [failed(Status.NOT_APPLICABLE, "one", author="a")]
+    with pytest.raises(ValueError, match="spmv: no baseline has a time"):
+        table(rows, "spmv", {})
