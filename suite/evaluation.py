@@ -167,8 +167,11 @@ class Evaluation:
             raise ValueError(
                 f"status {self.status} with error {self.error!r}: one says ok, one not"
             )
-        if not ok and (self.hot or self.cold or self.emulated_us is not None):
+        times = (self.hot, self.cold, self.fresh_us, self.prepare_us, self.emulated_us)
+        if not ok and any(time is not None for time in times):
             raise ValueError(f"status {self.status} cannot carry a time")
+        if self.hot is None and (self.fresh_us is not None or self.prepare_us is not None):
+            raise ValueError("fresh_us and prepare_us go with a hot time, which is missing")
         if self.emulated_us is not None and (self.hot or self.cold):
             raise ValueError("a time is either emulated or measured on a GPU, never both")
         if self.resources is not None and not self.status.compiled:

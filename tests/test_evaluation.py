@@ -7,7 +7,16 @@ from suite.evaluation import Evaluation, Resources, Status, Timing
 HOT = Timing(2.0, 1.0, 3.0, (1.0, 2.0, 3.0), 10, True)
 
 
-@pytest.mark.parametrize("time", [{"hot": HOT}, {"cold": HOT}, {"emulated_us": 0.0}])
+TIMES = [
+    {"hot": HOT},
+    {"cold": HOT},
+    {"emulated_us": 0.0},
+    {"fresh_us": 1.0},
+    {"prepare_us": 0.0},
+]
+
+
+@pytest.mark.parametrize("time", TIMES)
 @pytest.mark.parametrize("status", [s for s in Status if s is not Status.OK])
 def test_only_ok_has_a_time(status, time) -> None:
     with pytest.raises(ValueError, match="cannot carry a time"):
@@ -18,6 +27,13 @@ def test_only_ok_has_a_time(status, time) -> None:
 def test_a_time_is_emulated_or_measured(fields) -> None:
     with pytest.raises(ValueError, match="never both"):
         Evaluation(Status.OK, emulated_us=1.0, **fields)
+
+
+@pytest.mark.parametrize("name", ["fresh_us", "prepare_us"])
+def test_what_belongs_to_a_hot_time_comes_with_one(name) -> None:
+    assert Evaluation(Status.OK, hot=HOT, **{name: 1.0}).ok
+    with pytest.raises(ValueError, match="go with a hot time"):
+        Evaluation(Status.OK, emulated_us=1.0, **{name: 1.0})
 
 
 def test_an_error_is_there_exactly_when_it_is_not_ok() -> None:

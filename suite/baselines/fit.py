@@ -49,9 +49,7 @@ class Table:
 
     def rows(self, chosen: np.ndarray) -> Table:
         """The same for some of the problems."""
-        return Table(
-            self.authors, self.known[chosen], self.regret[chosen], self.applies[chosen]
-        )
+        return Table(self.authors, self.known[chosen], self.regret[chosen], self.applies[chosen])
 
 
 def table(rows: Sequence[Row], label: str, known: Mapping[str, Mapping[str, float]]) -> Table:

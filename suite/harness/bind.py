@@ -30,6 +30,7 @@ from suite.problem import DType, Op
 DENSE = {Op.SPMV: "x", Op.SPMM: "B"}
 OUTPUT = {Op.SPMV: "y", Op.SPMM: "C"}
 PROBLEM_SIZES = ("rows", "cols", "nnz", "n", "longest", "filled", "reach", "sms", "itemsize")
+MAX_ARRAY_BYTES = 1 << 50  # more than any device has; sums of such sizes fit 64 bits
 _INTEGER_RANGE = {
     "int": (-(2**31), 2**31),
     "unsigned int": (0, 2**32),
@@ -147,15 +148,17 @@ def _used(launches: Iterable[Launch]) -> set[str]:
 
 
 def _arrays(lines: Iterable[ArrayLine], known: Mapping[str, int]) -> tuple[Array, ...]:
-    return tuple(
-        Array(
-            line.name,
-            _number(line.count, line.line, known)
-            * (ARRAY_TYPES[line.dtype][1] or known["itemsize"]),
-            line.zero,
-        )
-        for line in lines
-    )
+    found: list[Array] = []
+    for line in lines:
+        count = _number(line.count, line.line, known)
+        nbytes = count * (ARRAY_TYPES[line.dtype][1] or known["itemsize"])
+        if nbytes > MAX_ARRAY_BYTES:
+            raise BindError(
+                f"line {line.line}: array {line.name} would have {nbytes:,} bytes; at most"
+                f" {MAX_ARRAY_BYTES:,}"
+            )
+        found.append(Array(line.name, nbytes, line.zero))
+    return tuple(found)
 
 
 def _reserved(fmt: Format, op: Op) -> set[str]:

@@ -35,11 +35,15 @@ class Exchange:
         csr = problem.matrix.csr
         wanted = csr.indptr.nbytes + csr.indices.nbytes + problem.values.nbytes
         folder = self._open(wanted) / problem.matrix.digest / problem.dtype.short
-        if not (folder / "values.npy").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            np.save(folder / "indptr.npy", csr.indptr)
-            np.save(folder / "indices.npy", csr.indices)
-            np.save(folder / "values.npy", problem.values)
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            try:
+                np.save(folder / "indptr.npy", csr.indptr)
+                np.save(folder / "indices.npy", csr.indices)
+                np.save(folder / "values.npy", problem.values)
+            except BaseException:  # full, or interrupted: half an array is not to be taken for one
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
         return folder
 
     def drop(self, digest: str) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1
 _MOST_DESCRIPTORS = 4096
 _PREFIX = "sparserl-"
+_PROCESSES = Path("/proc")
 _PASSED_ON = (
     "PATH",
     "LANG",
@@ -41,9 +42,10 @@ def private_folder(root: Path | None = None) -> Path:
     remove them are removed.
     """
     root = root or Path(tempfile.gettempdir())
-    for folder in root.glob(f"{_PREFIX}*-*"):
+    can_tell = (_PROCESSES / "self").exists()  # elsewhere nobody knows who still lives
+    for folder in root.glob(f"{_PREFIX}*-*") if can_tell else ():
         owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+        if owner.isdigit() and not (_PROCESSES / owner).exists():
             shutil.rmtree(folder, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=root))
 

@@ -139,3 +139,17 @@ def test_blocks_beyond_them_are_not(block: str) -> None:
 def test_a_workspace_has_the_bytes_of_its_type(ctype: str, size: int) -> None:
     c = "unsigned int" if ctype == "unsigned" else ctype
     assert bound(f"//! workspace w {ctype} 3", f"{c}* w, real* y").workspaces[0].nbytes == 3 * size
+
+
+@pytest.mark.parametrize("what", ["derived", "workspace"])
+def test_an_array_that_no_device_holds_is_refused_before_its_size_is_written_anywhere(
+    what: str,
+) -> None:
+    const = "const " if what == "derived" else ""
+    for count, fits in ((2**47, True), (2**47 + 1, False)):
+        arguments = (f"//! {what} a double {count}", f"{const}double* a, real* y")
+        if fits:
+            assert bound(*arguments)
+            continue
+        with pytest.raises(BindError, match=r"line 3: array a would have .* bytes; at most"):
+            bound(*arguments)

@@ -48,6 +48,23 @@ def test_dropping_a_matrix_removes_its_folder_and_no_other(exchange: Exchange) -
     assert (exchange.put(SINGLE) / "values.npy").exists()
 
 
+def test_half_an_array_on_a_full_disk_is_not_taken_for_a_whole_one(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = np.save
+
+    def full(path: Path, array: np.ndarray) -> None:
+        save(path, array[: array.size // 2])
+        if path.stem == "values":
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(OSError, match="No space"):
+        exchange.put(SINGLE)
+    monkeypatch.setattr(np, "save", save)
+    assert np.load(exchange.put(SINGLE) / "values.npy").size == SINGLE.matrix.csr.nnz
+
+
 def test_dropping_what_is_not_there_is_harmless(exchange: Exchange) -> None:
     exchange.drop("nothing was put yet")
     exchange.put(SINGLE)

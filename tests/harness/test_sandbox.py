@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from suite.evaluation import Status
-from suite.harness import sandbox
+from suite.harness import processes, sandbox
 from suite.harness.emulator.device import EmulatorDevice
 from suite.harness.evaluate import Evaluator
 from suite.harness.isolate import forked
@@ -169,6 +169,21 @@ def test_each_worker_has_a_private_folder_that_goes_with_it() -> None:
         one.close()
         two.close()
     assert not any(folder.exists() for folder in folders)
+
+
+def test_only_folders_of_processes_that_have_ended_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = tmp_path / f"sparserl-{ended.pid}-left"
+    left.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "_PROCESSES", tmp_path / "no-proc")  # as on other systems
+        mine = processes.private_folder(tmp_path)
+        assert left.exists()
+    another = processes.private_folder(tmp_path)
+    assert (left.exists(), mine.exists(), another.exists()) == (False, True, True)
 
 
 def test_what_a_worker_is_says_how_it_is_confined(cache: Path) -> None:
