@@ -8,7 +8,7 @@ from scipy import sparse
 
 from suite.matrices.base import canonical
 from suite.matrices.sets import select
-from suite.matrices.structure import FEATURES, SAMPLED_ROWS, facts, features
+from suite.matrices.structure import CHUNK, FEATURES, SAMPLED_ROWS, facts, features
 
 
 def csr(dense) -> sparse.csr_array:
@@ -50,3 +50,29 @@ def test_features_of_a_large_matrix_come_from_a_part_of_its_rows() -> None:
     found = features(canonical(sparse.csr_array(large), "m"))
     assert found["diagonal"] == pytest.approx(1, abs=0.05)
     assert found["mean"] == pytest.approx(3, abs=1e-3)
+
+
+@given(st.integers(1, 150), st.integers(1, 40), st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_features_of_a_small_matrix_agree_with_a_walk_over_every_entry(
+    rows: int, cols: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    a = csr((rng.random((rows, cols)) < rng.random()) * 1.0)
+    entries = {(int(r), int(c)) for r, c in zip(*a.nonzero(), strict=True)}
+    found, count = features(a), len(entries)
+    spans = []
+    for row in {r for r, _ in entries}:
+        columns = [c for r, c in entries if r == row]
+        spans.append((max(columns) - min(columns) + 1) / cols)
+    assert found["span"] == pytest.approx(np.mean(spans) if spans else 0)
+    assert found["adjacent"] == pytest.approx(
+        sum((r, c - 1) in entries for r, c in entries) / max(count, 1)
+    )
+    places = {"diagonal": lambda r, c: (r // CHUNK, c - r), "shared": lambda r, c: (r // CHUNK, c)}
+    for name, place in places.items():
+        distinct = len({place(r, c) for r, c in entries}) * (CHUNK if name == "diagonal" else 1)
+        assert found[name] == pytest.approx(count / max(distinct, 1))
+    for edge in (2, 3, 4, 8):
+        blocks = len({(r // edge, c // edge) for r, c in entries})
+        assert found[f"block{edge}"] == pytest.approx(count / max(blocks * edge**2, 1))
