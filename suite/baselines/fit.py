@@ -67,7 +67,7 @@ def table(rows: Sequence[Row], label: str, known: Mapping[str, Mapping[str, floa
     authors = sorted({row.author for row in mine})
     matrices = sorted({row.matrix for row in mine if row.hot_us})
     if not matrices:
-        raise ValueError(f"{label}: no baseline has a time; give a campaign that ran on a GPU")
+        raise ValueError("no baseline has a time; give a campaign that ran on a GPU")
     times = np.full((len(matrices), len(authors)), np.nan)
     applies = np.zeros(times.shape, bool)
     for row in mine:
@@ -131,7 +131,13 @@ def loss(tree: Node, data: Table) -> np.ndarray:
 
 
 def cross_validated(data: Table, leaves: int) -> float:
-    """Mean loss on problems that were left out of the fit, each once."""
+    """Mean loss on problems that were left out of the fit, each once.
+
+    Raises:
+        ValueError: Too few problems to leave some out.
+    """
+    if len(data.known) < FOLDS:
+        raise ValueError(f"{len(data.known)} matrices with times; a fit takes {FOLDS} at least")
     fold = np.random.default_rng(0).permutation(len(data.known)) % FOLDS
     losses = [
         loss(
@@ -174,8 +180,11 @@ def main() -> None:
     known = {spec.name: features(spec.build().csr) for spec in select(",".join(names))}
     trees, report = {}, {}
     for label in dict.fromkeys(row.label for row in rows):
-        data = table(rows, label, known)
-        scores = {leaves: cross_validated(data, leaves) for leaves in LEAVES}
+        try:
+            data = table(rows, label, known)
+            scores = {leaves: cross_validated(data, leaves) for leaves in LEAVES}
+        except ValueError as error:
+            parser.error(f"{label}: {error}")
         leaves = min(scores, key=scores.__getitem__)
         trees[label] = fit(data, leaves)
         report[label] = {
