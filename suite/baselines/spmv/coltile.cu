@@ -1,7 +1,6 @@
 //! op spmv
 //! format coo
 //! choose TILE 73728 147456
-//! choose GROUP 1 4
 //! let CHUNK 256
 //! require rows*ceildiv(cols*itemsize,TILE)<=8*nnz+65536
 //! require nnz+CHUNK*ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)<2000000000
@@ -12,7 +11,7 @@
 //! derived spans int 4*(sms*147456//TILE)
 //! derived chunk_info unsigned nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384)
 //! derived tile_heads ushort 32*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
-//! derived tile_groups ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
+//! derived tile_rows ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
 //! derived tile_cols ushort CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
 //! derived tile_vals real CHUNK*(nnz//CHUNK+ceildiv(cols*itemsize,TILE)*ceildiv(rows,16384))
 //! prepare count grid=ceildiv(nnz,256) block=256
@@ -29,9 +28,8 @@
 // the matrix, is what takes the time. So entries are sorted by tiles of columns whose x fits into
 // shared memory, where a gather costs next to nothing (column blocking: Im, Yelick and Vuduc,
 // 2004; tiles in shared memory: Yang, Parthasarathy and Sadayappan, 2011). Within a tile they keep
-// the order of rows; a warp takes 256 at a time and adds a sum for each run of equal rows to y, for
-// GROUP neighbouring rows at once. Entries take 8 bytes or less: 16-bit columns within the tile,
-// and 16 bits for each group of rows.
+// the order of rows; a warp takes 256 at a time and adds a sum for each run of equal rows to y.
+// Entries take 8 bytes or less: 16-bit columns within the tile, and 16 bits for each run's row.
 
 #define ALL 0xffffffffu
 #define BLOCK (TILE / 144)               // threads: 1024 a multiprocessor
@@ -176,32 +174,29 @@ extern "C" __global__ void scatter(int rows, int nnz, const int* __restrict__ ro
                                    const int* __restrict__ col_idx, const real* __restrict__ vals,
                                    const int* __restrict__ counts, real* __restrict__ tile_vals,
                                    unsigned short* __restrict__ tile_cols,
-                                   unsigned short* __restrict__ tile_groups) {
+                                   unsigned short* __restrict__ tile_rows) {
   const long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= nnz) return;
   const int row = row_idx[k], col = col_idx[k];
   const int slot = (int)k + counts[(size_t)(col / COLS) * rows + row];
   tile_vals[value_slot(slot)] = vals[k];
   tile_cols[slot] = (unsigned short)(col % COLS);
-  tile_groups[slot] = (unsigned short)(row % ROW_BLOCK);
+  tile_rows[slot] = (unsigned short)(row % ROW_BLOCK);
 }
 
 // A warp per chunk: marks where runs of equal rows begin, and clears the slots after a bucket's
 // last entry. tile_heads: a bit for each entry of a lane that begins a run, and in the upper byte
-// how many runs begin in the lanes before. tile_groups, until now the entries' rows, becomes the
-// list of groups of GROUP rows: number of the group, then a bit for each of its rows that has a
-// run. chunk_info: row block and groups.
+// how many runs begin in the lanes before. tile_rows, until now a row for each entry, gets one for
+// each run. chunk_info: row block and runs.
 extern "C" __global__ void mark(int rows, int cols, const int* __restrict__ bucket_chunk,
                                 const int* __restrict__ bucket_entries,
                                 unsigned* __restrict__ chunk_info,
                                 unsigned short* __restrict__ tile_heads,
-                                unsigned short* __restrict__ tile_groups,
+                                unsigned short* __restrict__ tile_rows,
                                 unsigned short* __restrict__ tile_cols,
                                 real* __restrict__ tile_vals) {
-  __shared__ unsigned codes[8][CHUNK];
   const long long chunk = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / 32;
   const int lane = threadIdx.x % 32;
-  unsigned* code = codes[threadIdx.x / 32];
   const int row_blocks = row_blocks_of(rows), buckets = tiles_of(cols) * row_blocks;
   if (chunk >= bucket_chunk[buckets]) return;
   const int bucket = find_last(bucket_chunk, buckets, 1, 0, chunk);
@@ -210,42 +205,36 @@ extern "C" __global__ void mark(int rows, int cols, const int* __restrict__ buck
   int row[EACH];
 #pragma unroll
   for (int i = 0; i < EACH; ++i) {
-    row[i] = tile_groups[slot + lane * EACH + i];
-    code[i * 32 + lane] = 0;
+    const int k = lane * EACH + i;
+    row[i] = k < left ? tile_rows[slot + k] : -1;
+    if (k < left) continue;
+    tile_vals[value_slot((int)slot + k)] = 0;
+    tile_cols[slot + k] = 0;
+    tile_rows[slot + k] = 0;
   }
-  int previous = __shfl_up_sync(ALL, row[EACH - 1], 1);
-  if (lane == 0) previous = -GROUP;  // of no group
-  unsigned heads = 0, opens = 0;     // entries that begin a run, and those that begin a group
+  int before = __shfl_up_sync(ALL, row[EACH - 1], 1);
+  if (lane == 0) before = -1;  // of no row
+  unsigned heads = 0;          // entries that begin a run
 #pragma unroll
   for (int i = 0; i < EACH; ++i) {
-    const int k = lane * EACH + i, before = i > 0 ? row[i - 1] : previous;
-    if (k >= left) {
-      tile_vals[value_slot((int)slot + k)] = 0;
-      tile_cols[slot + k] = 0;
-      continue;
-    }
-    if (row[i] != before) heads |= 1u << i;
-    if (row[i] / GROUP != before / GROUP) opens |= 1u << i;
+    if (row[i] >= 0 && row[i] != before) heads |= 1u << i;
+    before = row[i];
   }
-  const int runs_before = warp_scan(__popc(heads)) - __popc(heads);
-  const int groups = warp_scan(__popc(opens));
-  int group = groups - __popc(opens) - 1;
+  const int runs = warp_scan(__popc(heads));
+  int run = runs - __popc(heads);
+  tile_heads[chunk * 32 + lane] = (unsigned short)(run << 8 | heads);
+  if (lane == 31) chunk_info[chunk] = (unsigned)(bucket % row_blocks) << 12 | (unsigned)runs;
+  __syncwarp();  // all rows have been read
 #pragma unroll
   for (int i = 0; i < EACH; ++i) {
-    group += opens >> i & 1;
-    const unsigned number = opens >> i & 1 ? (unsigned)(row[i] / GROUP) << GROUP : 0;
-    if (heads >> i & 1) atomicOr(code + group, number | 1u << row[i] % GROUP);
+    if (heads >> i & 1) tile_rows[slot + run++] = (unsigned short)row[i];
   }
-  __syncwarp();
-  for (int i = lane; i < CHUNK; i += 32) tile_groups[slot + i] = (unsigned short)code[i];
-  tile_heads[chunk * 32 + lane] = (unsigned short)(runs_before << 8 | heads);
-  if (lane == 31) chunk_info[chunk] = (unsigned)(bucket % row_blocks) << 12 | (unsigned)groups;
 }
 
 // The matrix in tiles.
 struct Stored {
   const real* vals;
-  const unsigned short *cols, *heads, *groups;
+  const unsigned short *cols, *heads, *rows;
   const unsigned* info;
 };
 
@@ -253,7 +242,8 @@ struct Stored {
 struct Share {
   uint4 values[EACH / VECTOR];
   uint4 cols;  // eight of 16 bits
-  unsigned heads, info, group;
+  unsigned heads, info;
+  unsigned row;  // of the run whose number is the lane's
 };
 
 __device__ Share load_share(const Stored& stored, int chunk, int lane) {
@@ -262,7 +252,7 @@ __device__ Share load_share(const Stored& stored, int chunk, int lane) {
   share.info = __ldcs(stored.info + chunk);
   share.heads = __ldcs(stored.heads + (size_t)chunk * 32 + lane);
   share.cols = __ldcs((const uint4*)(stored.cols + slot) + lane);
-  share.group = __ldcs(stored.groups + slot + lane);
+  share.row = __ldcs(stored.rows + slot + lane);
 #pragma unroll
   for (int i = 0; i < EACH / VECTOR; ++i)
     share.values[i] = __ldcs((const uint4*)(stored.vals + slot) + i * 32 + lane);
@@ -304,47 +294,10 @@ __device__ void sum_runs(const Share& share, int lane, const real* tile, real* s
   if (lane == 31) stage[staged(run - 1)] = sum;
 }
 
-__device__ void add(const float (&sum)[4], unsigned, float* y) {
-  atomicAdd((float4*)y, make_float4(sum[0], sum[1], sum[2], sum[3]));
-}
-
-template <class T, int N>
-__device__ void add(const T (&sum)[N], unsigned present, T* y) {
-#pragma unroll
-  for (int i = 0; i < N; ++i)
-    if (present >> i & 1) atomicAdd(y + i, sum[i]);
-}
-
-// Adds a group a lane to y, of which `left` rows are there. `from`: first run of the first lane's
-// group; returned: that of those to come.
-__device__ int add_groups(unsigned group, int left, int from, const real* stage, real* y) {
-  const unsigned present = group & ((1u << GROUP) - 1), below = (1u << threadIdx.x % 32) - 1;
-  int run = from;
-#pragma unroll
-  for (int i = 0; i < GROUP; ++i) {
-    const unsigned lanes = __ballot_sync(ALL, present >> i & 1);
-    run += __popc(lanes & below);
-    from += __popc(lanes);
-  }
-  if (present == 0) return from;
-  real sum[GROUP];
-#pragma unroll
-  for (int i = 0; i < GROUP; ++i) {
-    sum[i] = present >> i & 1 ? stage[staged(run++)] : 0;
-  }
-  const int row = (int)(group >> GROUP) * GROUP;
-  if (row + GROUP <= left) {
-    add(sum, present, y + row);
-  } else {
-    add<real, GROUP>(sum, present, y + row);
-  }
-  return from;
-}
-
 extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     coltile(int rows, int cols, const int* __restrict__ spans, const int* __restrict__ bucket_chunk,
             const unsigned* __restrict__ chunk_info, const unsigned short* __restrict__ tile_heads,
-            const unsigned short* __restrict__ tile_groups,
+            const unsigned short* __restrict__ tile_rows,
             const unsigned short* __restrict__ tile_cols, const real* __restrict__ tile_vals,
             const real* __restrict__ x, real* __restrict__ y) {
   extern __shared__ uint4 memory[];
@@ -352,7 +305,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   real* stage = tile + COLS + warp * STAGE;
   const int row_blocks = row_blocks_of(rows), tiles = tiles_of(cols);
-  const Stored stored = {tile_vals, tile_cols, tile_heads, tile_groups, chunk_info};
+  const Stored stored = {tile_vals, tile_cols, tile_heads, tile_rows, chunk_info};
   const int4 span = ((const int4*)spans)[blockIdx.x];
   int first = span.x, end = span.y, at = span.z;
   const int last = span.w;
@@ -368,24 +321,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     for (int chunk = first + warp; chunk < end; chunk += BLOCK / 32) {
       const Share share = AHEAD ? next : load_share(stored, chunk, lane);
       if (AHEAD && chunk + BLOCK / 32 < end) next = load_share(stored, chunk + BLOCK / 32, lane);
-      const unsigned short* run_groups = tile_groups + (size_t)chunk * CHUNK;
-      const int first_row = (int)(share.info >> 12) * ROW_BLOCK, groups = share.info & 0xfff;
-      unsigned group[EACH] = {share.group};
+      const unsigned short* run_rows = tile_rows + (size_t)chunk * CHUNK;
+      const int first_row = (int)(share.info >> 12) * ROW_BLOCK, runs = share.info & 0xfff;
+      unsigned row[EACH] = {share.row};
 #pragma unroll
       for (int i = 1; i < EACH; ++i) {
-        if (i * 32 + lane < groups) group[i] = __ldcs(run_groups + i * 32 + lane);
+        if (i * 32 + lane < runs) row[i] = __ldcs(run_rows + i * 32 + lane);
       }
       sum_runs(share, lane, tile, stage);
       __syncwarp();
-      int from = 0;
 #pragma unroll
       for (int i = 0; i < EACH; ++i) {
-        if (GROUP == 1) {  // the runs themselves
-          const int run = i * 32 + lane;
-          if (run < groups) atomicAdd(y + first_row + (group[i] >> 1), stage[staged(run)]);
-        } else if (i * 32 < groups) {
-          from = add_groups(group[i], rows - first_row, from, stage, y + first_row);
-        }
+        const int run = i * 32 + lane;
+        if (run < runs) atomicAdd(y + first_row + row[i], stage[staged(run)]);
       }
       __syncwarp();
     }
