@@ -4,7 +4,8 @@ A baseline is a ``.cu`` file in ``suite/baselines/spmv`` or ``spmm``; the same s
 is one author that answers both operations. A ``//! choose NAME INTEGER ...`` line makes the file
 stand for one program, and one author, for each value: ``csr_vector.cu`` with
 ``//! choose LANES 2 4`` gives ``csr_vector-lanes2`` and ``csr_vector-lanes4``. The line then reads
-``//! let NAME VALUE``, and a format parameter that names it (``bsr b=EDGE``) reads as the number.
+``//! let NAME VALUE``, and a format parameter that names it (``bsr b=EDGE``) reads as the number; a
+device format's parameter of the same name (``ell4 BITS=BITS``) makes the ``let`` needless.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from suite.author import Kind
+from suite.harness.storage import device_format, device_formats
 from suite.problem import Op, Problem
 from suite.program import KernelProgram
 
@@ -45,8 +47,10 @@ class FileAuthor:
 
     @property
     def fingerprint(self) -> str:
-        """Hex digest of the texts."""
-        whole = repr(sorted(self.texts.items())).encode("utf-8", "surrogatepass")
+        """Hex digest of the texts, and of the device formats that they name."""
+        named = {words[1] for text in self.texts.values() for words in _format_lines(text)}
+        made = [device_format(name).code for name in sorted(named & {*device_formats()})]
+        whole = repr([*sorted(self.texts.items()), *made]).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(whole, digest_size=8).hexdigest()
 
     def answers(self, op: str) -> bool:
@@ -125,6 +129,13 @@ def _header(text: str) -> Iterator[tuple[int, list[str]]]:
             yield at, statement[3:].split()
 
 
+def _format_lines(text: str) -> Iterator[list[str]]:
+    """Words of each ``//! format NAME`` line."""
+    for _, words in _header(text):
+        if words[:1] == ["format"] and len(words) > 1:
+            yield words
+
+
 def _op_of(text: str, path: Path) -> Op:
     for at, words in _header(text):
         if words[:1] == ["op"]:
@@ -179,6 +190,9 @@ def _substitute(text: str, choose_lines: Mapping[int, str], chosen: Mapping[str,
         if words[:1] == ["format"]:
             settled = [_settled(word, chosen) for word in words]
             lines[at] = f"//! {' '.join(settled)}"
+            for choice, name in choose_lines.items():
+                if f"{name}={name}" in words:  # the format has it as a constant already
+                    lines[choice] = "//"
     return "\n".join(lines)
 
 
