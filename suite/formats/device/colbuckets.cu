@@ -69,7 +69,7 @@ __device__ int tile_of(long long key, const int* tile_at, int tiles, int chunk_c
   return low;
 }
 
-namespace colbuckets {
+namespace preparing {
 
 constexpr unsigned ALL = 0xffffffffu;
 
@@ -120,7 +120,7 @@ __device__ void count_entries(int tiles, int nnz, const int* col_idx, int* entri
   __syncthreads();
 }
 
-}  // namespace colbuckets
+}  // namespace preparing
 
 // A bit for each entry that is the first of its row.
 extern "C" __global__ void colbuckets_mark_rows(int rows, const int* __restrict__ row_ptr,
@@ -136,7 +136,7 @@ extern "C" __global__ void colbuckets_mark_rows(int rows, const int* __restrict_
 extern "C" __global__ void colbuckets_count(int cols, int nnz, const int* __restrict__ col_idx,
                                             int* __restrict__ tile_at,
                                             int* __restrict__ bucket_at) {
-  using namespace colbuckets;
+  using namespace preparing;
   __shared__ int entries[MAX_TILES];
   const int tiles = tiles_of(cols);
   count_entries(tiles, nnz, col_idx, entries);
@@ -148,7 +148,7 @@ extern "C" __global__ void colbuckets_count(int cols, int nnz, const int* __rest
 
 // How many chunks tiles have becomes where they begin.
 extern "C" __global__ void colbuckets_place_tiles(int cols, int* __restrict__ tile_at) {
-  using namespace colbuckets;
+  using namespace preparing;
   __shared__ int warp_sums[32];
   const int tiles = tiles_of(cols), t = threadIdx.x;
   const int2 chunks = block_scan(t < tiles ? tile_at[t] : 0, warp_sums);
@@ -161,7 +161,7 @@ extern "C" __global__ void colbuckets_scatter(
     const int* __restrict__ tile_at, const int* __restrict__ bucket_at,
     int* __restrict__ segment_chunks, int* __restrict__ chunk_to, real* __restrict__ tile_vals,
     unsigned short* __restrict__ tile_cols, unsigned short* __restrict__ spots) {
-  using namespace colbuckets;
+  using namespace preparing;
   // Where the tile's bucket begins: the chunk of its entries, and that of its products.
   __shared__ int chunk_at[MAX_TILES], to_at[MAX_TILES];
   __shared__ int entries[MAX_TILES], warp_sums[32];
@@ -201,7 +201,7 @@ extern "C" __global__ void colbuckets_scatter(
 // The first chunk of each thread block of `multiply`. Loading a tile counts before its chunks.
 extern "C" __global__ void colbuckets_cut_shares(int cols, int sms, const int* __restrict__ tile_at,
                                                  int* __restrict__ share_chunk) {
-  using namespace colbuckets;
+  using namespace preparing;
   const int share = blockIdx.x * blockDim.x + threadIdx.x, shares = sms * PER_SM;
   if (share > shares) return;
   const int tiles = tiles_of(cols), chunks = tile_at[tiles];

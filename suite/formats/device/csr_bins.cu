@@ -21,7 +21,7 @@
 constexpr int CLASSES = 7;
 constexpr int LONG = CLASSES - 1;  // pieces of long rows
 
-namespace csr_bins {
+namespace preparing {
 
 constexpr unsigned ALL = 0xffffffffu;
 
@@ -72,12 +72,12 @@ __device__ Row read_row(long long row, int rows, const int* __restrict__ row_ptr
   return read;
 }
 
-}  // namespace csr_bins
+}  // namespace preparing
 
 // Units of each class in each thousand rows.
 extern "C" __global__ void csr_bins_count(int rows, const int* __restrict__ row_ptr,
                                           int* __restrict__ counts) {
-  using namespace csr_bins;
+  using namespace preparing;
   __shared__ int totals[CLASSES];
   if (threadIdx.x < CLASSES) totals[threadIdx.x] = 0;
   __syncthreads();
@@ -94,7 +94,7 @@ extern "C" __global__ void csr_bins_count(int rows, const int* __restrict__ row_
 // Counts become the place of the first unit, class by class.
 extern "C" __global__ void csr_bins_place(int rows, int* __restrict__ counts,
                                           int* __restrict__ bins) {
-  using namespace csr_bins;
+  using namespace preparing;
   __shared__ int warp_sums[32];
   const int blocks = (rows - 1) / 1024 + 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int base = 0;
@@ -135,7 +135,7 @@ extern "C" __global__ void csr_bins_list(int rows, const int* __restrict__ row_p
                                          const int* __restrict__ counts,
                                          const int* __restrict__ bins, int* __restrict__ units,
                                          int* __restrict__ piece_from) {
-  using namespace csr_bins;
+  using namespace preparing;
   __shared__ int totals[32][CLASSES];
   const int warp = threadIdx.x / 32;
   const long long at = (long long)blockIdx.x * 1024 + threadIdx.x;

@@ -25,7 +25,7 @@ __device__ int pieces_of(int rows, long long nnz) {
   return (int)((nnz + (long long)ROW * rows + PIECE - 1) / PIECE);
 }
 
-namespace csr_pieces {
+namespace preparing {
 
 constexpr unsigned ALL = 0xffffffffu;
 
@@ -35,7 +35,7 @@ __device__ int part_size(long long nnz, int sms) {
   return 256 * (int)(steps < 1 ? 1 : steps > 16 ? 16 : steps);
 }
 
-}  // namespace csr_pieces
+}  // namespace preparing
 
 // Piece i has the rows from the first whose entries and rows before it are i * PIECE or more. A row
 // of PIECE entries or more is therefore the last of its piece.
@@ -60,8 +60,8 @@ extern "C" __global__ void csr_pieces_find(int rows, long long nnz, const int* _
 extern "C" __global__ void csr_pieces_cut(int rows, long long nnz, int sms,
                                           const int* __restrict__ row_ptr, int* __restrict__ counts,
                                           int* __restrict__ parts, int* __restrict__ cuts) {
-  using csr_pieces::ALL;
-  const int size = csr_pieces::part_size(nnz, sms);
+  using preparing::ALL;
+  const int size = preparing::part_size(nnz, sms);
   const long long row = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   const int lane = threadIdx.x % 32;
   const int begin = row < rows ? row_ptr[row] : 0;

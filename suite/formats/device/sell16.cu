@@ -24,7 +24,7 @@ __device__ int place(int k, int width, int lane) {
   return k < width / 4 * 4 ? 4 * (k / 4 * 32 + lane) + k % 4 : k * 32 + lane;
 }
 
-namespace sell16 {
+namespace preparing {
 
 // Least and greatest column among the lanes that take part; least > greatest if none does.
 __device__ void range(bool takes_part, int col, int& least, int& greatest) {
@@ -32,13 +32,13 @@ __device__ void range(bool takes_part, int col, int& least, int& greatest) {
   greatest = __reduce_max_sync(0xffffffffu, takes_part ? col : -1);
 }
 
-}  // namespace sell16
+}  // namespace preparing
 
 extern "C" __global__ void sell16_pack(const int* __restrict__ slice_ptr,
                                        const int* __restrict__ col_idx,
                                        const real* __restrict__ vals, unsigned short* codes,
                                        unsigned char* highs, real* packed, int* bases) {
-  using sell16::range;
+  using preparing::range;
   const int slice = blockIdx.x, lane = threadIdx.x;
   const int begin = slice_ptr[slice];
   const int width = (slice_ptr[slice + 1] - begin) / 32;
