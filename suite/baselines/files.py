@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from suite.author import Kind
-from suite.harness.storage import device_format, device_formats
 from suite.problem import Op, Problem
 from suite.program import KernelProgram
 
@@ -47,10 +46,8 @@ class FileAuthor:
 
     @property
     def fingerprint(self) -> str:
-        """Hex digest of the texts, and of the device formats that they name."""
-        named = {words[1] for text in self.texts.values() for words in _format_lines(text)}
-        made = [device_format(name).code for name in sorted(named & {*device_formats()})]
-        whole = repr([*sorted(self.texts.items()), *made]).encode("utf-8", "surrogatepass")
+        """Hex digest of the texts."""
+        whole = repr(sorted(self.texts.items())).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(whole, digest_size=8).hexdigest()
 
     def answers(self, op: str) -> bool:
@@ -127,13 +124,6 @@ def _header(text: str) -> Iterator[tuple[int, list[str]]]:
         statement = line.strip().removeprefix("\ufeff").lstrip()
         if statement.startswith("//!"):
             yield at, statement[3:].split()
-
-
-def _format_lines(text: str) -> Iterator[list[str]]:
-    """Words of each ``//! format NAME`` line."""
-    for _, words in _header(text):
-        if words[:1] == ["format"] and len(words) > 1:
-            yield words
 
 
 def _op_of(text: str, path: Path) -> Op:
