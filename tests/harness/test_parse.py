@@ -60,7 +60,7 @@ KERNEL = 'extern "C" __global__ void k(int rows) {}\n'
         ("\0" + HEADER + KERNEL, "line 1: the text holds a NUL"),
         (HEADER + KERNEL + "// \ud800", "line 5: the text is not valid Unicode"),
         (KERNEL, "no '//! op' line"),
-        ("//! op spmv\n" + KERNEL, "no '//! format' line; known formats are bsr, coo, csr"),
+        ("//! op spmv\n" + KERNEL, "no '//! format' line; known formats are bell, bsr,"),
         ("//! op spmv\n//! format csr\n" + KERNEL, "no '//! launch' line"),
         ("//! op gemm\n", "line 1: op is spmv or spmm, not 'gemm'"),
         ("//! op spmv\n//! op spmm\n", "line 2: a second"),
