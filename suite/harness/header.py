@@ -17,10 +17,25 @@ _NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 _INTEGER = re.compile(r"-?\d{1,18}\Z", re.ASCII)
 
 IN_PROGRAMS = (
-    *("op", "format", "let", "require", "derived", "workspace", "init", "prepare", "launch"),
+    "op",
+    "format",
+    "let",
+    "require",
+    "derived",
+    "workspace",
+    "init",
+    "prepare",
+    "launch",
 )
 IN_DEVICE_FORMATS = (
-    *("base", "param", "let", "size", "require", "derived", "workspace", "prepare"),
+    "base",
+    "param",
+    "let",
+    "size",
+    "require",
+    "derived",
+    "workspace",
+    "prepare",
 )
 
 
@@ -34,7 +49,12 @@ class Header:
         source: Of which file the lines are; empty for a program's own text.
 
     Attributes:
+        base: Host format of a device format, and its parameters as they are written.
+        parameters: Defaults of a device format's parameters.
+        sizes: Of a device format: name, arithmetic and where it stands.
         where: Of each constant, parameter and size: the line that names it.
+
+    The others are as in ``Declaration``.
     """
 
     def __init__(
