@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Sequence
 
 from suite.author import Kind
+from suite.harness.storage import device_format, device_formats
 from suite.metrics import (
     BEST,
     bandwidth_fraction,
@@ -118,7 +119,8 @@ def repaid(rows: Sequence[Row], label: str) -> dict[str, list[float]]:
 
 def preparation_us(row: Row) -> float:
     """Host conversion and device preparation of a program's storage, microseconds."""
-    converted = 0.0 if row.format == PLAIN_FORMAT else (row.conversion_ms or 0.0) * 1e3
+    of_host, _ = _made_of(row)
+    converted = 0.0 if of_host == PLAIN_FORMAT else (row.conversion_ms or 0.0) * 1e3
     return converted + (row.prepare_us or 0.0)
 
 
@@ -130,7 +132,9 @@ def repayment(rows: Sequence[Row], label: str) -> list[str]:
     ]
     for author, counts in repaid(rows, label).items():
         mine = [row for row in baselines(rows, label) if row.author == author and row.ok]
-        reads = mine[0].format + (" + derived" if mine[0].derived_bytes else "")
+        _, of_device = _made_of(mine[0])
+        derives = mine[0].derived_bytes and not of_device
+        reads = mine[0].format + (" + derived" if derives else "")
         cost = statistics.median(preparation_us(row) for row in mine)
         finite = [count for count in counts if math.isfinite(count)]
         after = f"{math.ceil(statistics.median(finite)):,}" if finite else "never"
@@ -138,6 +142,12 @@ def repayment(rows: Sequence[Row], label: str) -> list[str]:
             f"| `{author}` | {reads} | {cost:,.0f} | {len(finite)} of {len(counts)} | {after} |"
         )
     return lines
+
+
+def _made_of(row: Row) -> tuple[str, str]:
+    """The host format of a program, and its device format if it names one."""
+    name = row.format.partition(" ")[0]
+    return (device_format(name).base, name) if name in device_formats() else (name, "")
 
 
 def _winner(best: Row) -> str:

@@ -4,7 +4,8 @@ A baseline is a ``.cu`` file in ``suite/baselines/spmv`` or ``spmm``; the same s
 is one author that answers both operations. A ``//! choose NAME INTEGER ...`` line makes the file
 stand for one program, and one author, for each value: ``csr_vector.cu`` with
 ``//! choose LANES 2 4`` gives ``csr_vector-lanes2`` and ``csr_vector-lanes4``. The line then reads
-``//! let NAME VALUE``, and a format parameter that names it (``bsr b=EDGE``) reads as the number.
+``//! let NAME VALUE``, and a format parameter that names it (``bsr b=EDGE``) reads as the number; a
+device format's parameter of the same name (``ell4 BITS=BITS``) makes the ``let`` needless.
 """
 
 from __future__ import annotations
@@ -179,6 +180,9 @@ def _substitute(text: str, choose_lines: Mapping[int, str], chosen: Mapping[str,
         if words[:1] == ["format"]:
             settled = [_settled(word, chosen) for word in words]
             lines[at] = f"//! {' '.join(settled)}"
+            for choice, name in choose_lines.items():
+                if f"{name}={name}" in words:  # the format has it as a constant already
+                    lines[choice] = "//"
     return "\n".join(lines)
 
 

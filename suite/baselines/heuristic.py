@@ -18,6 +18,7 @@ from suite.author import Kind
 from suite.baselines.files import FileAuthor, baselines
 from suite.formats.base import NotApplicableError
 from suite.harness.arithmetic import evaluate, names_in
+from suite.harness.bind import with_sizes
 from suite.harness.parse import parse
 from suite.matrices.structure import facts, features
 from suite.problem import Problem
@@ -116,15 +117,15 @@ def applies(text: str, problem: Problem) -> bool:
     """
     declaration = parse(text)
     csr = problem.matrix.csr
-    known = {
+    sizes = {
         "rows": csr.shape[0],
         "cols": csr.shape[1],
         "nnz": csr.nnz,
         "n": problem.columns,
         "itemsize": problem.dtype.numpy.itemsize,
         **facts(csr),
-        **declaration.constants,
     }
+    known = with_sizes(declaration, sizes)
     if not all(
         evaluate(expression, known)
         for expression, _ in declaration.requires

@@ -81,14 +81,12 @@ def check_names(declaration: Declaration, op: Op, dtype: DType) -> None:
             raise BindError(f"constant {name} hides a name of the problem or the format; rename it")
     for array in (*declaration.derived, *declaration.workspaces):
         if array.name in numbers or array.name in _reserved(declaration.format, op):
-            raise BindError(f"line {array.line}: array {array.name} hides a name; rename it")
-    numbers |= set(declaration.constants)
-    for text, line in _arithmetic(declaration):
+            raise BindError(f"{array.where}: array {array.name} hides a name; rename it")
+    numbers |= set(declaration.constants) | {name for name, _, _ in declaration.sizes}
+    for text, where in _arithmetic(declaration):
         unknown = sorted(names_in(text) - numbers)
         if unknown:
-            raise BindError(
-                f"line {line}: unknown name {unknown[0]!r}; known are {_listed(numbers)}"
-            )
+            raise BindError(f"{where}: unknown name {unknown[0]!r}; known are {_listed(numbers)}")
     derived = {array.name for array in declaration.derived}
     for prepare in declaration.prepares:
         for parameter in _kernel(declaration, prepare):
@@ -119,9 +117,9 @@ def bind(declaration: Declaration, op: Op, dtype: DType, sizes: Mapping[str, int
         NotApplicableError: A ``//! require`` line does not hold.
         BindError: A launch no device accepts, or a number that its parameter cannot hold.
     """
-    known = {**sizes, **declaration.constants}
-    for text, line in declaration.requires:
-        if not _number(text, line, known):
+    known = with_sizes(declaration, sizes)
+    for text, where in declaration.requires:
+        if not _number(text, where, known):
             raise NotApplicableError(f"the program requires {text}")
     derived = _arrays(declaration.derived, known)
     workspaces = _arrays(declaration.workspaces, known)
@@ -143,6 +141,18 @@ def bind(declaration: Declaration, op: Op, dtype: DType, sizes: Mapping[str, int
     )
 
 
+def with_sizes(declaration: Declaration, sizes: Mapping[str, int]) -> dict[str, int]:
+    """These sizes with the declaration's constants and its format's own sizes.
+
+    A size that is made of names that are missing here is missing too.
+    """
+    known = {**sizes, **declaration.constants}
+    for name, text, where in declaration.sizes:
+        if names_in(text) <= known.keys():
+            known[name] = _number(text, where, known)
+    return known
+
+
 def _used(launches: Iterable[Launch]) -> set[str]:
     return {arg.name for launch in launches for arg in launch.args if isinstance(arg, BufferArg)}
 
@@ -150,11 +160,11 @@ def _used(launches: Iterable[Launch]) -> set[str]:
 def _arrays(lines: Iterable[ArrayLine], known: Mapping[str, int]) -> tuple[Array, ...]:
     found: list[Array] = []
     for line in lines:
-        count = _number(line.count, line.line, known)
+        count = _number(line.count, line.where, known)
         nbytes = count * (ARRAY_TYPES[line.dtype][1] or known["itemsize"])
         if nbytes > MAX_ARRAY_BYTES:
             raise BindError(
-                f"line {line.line}: array {line.name} would have {nbytes:,} bytes; at most"
+                f"{line.where}: array {line.name} would have {nbytes:,} bytes; at most"
                 f" {MAX_ARRAY_BYTES:,}"
             )
         found.append(Array(line.name, nbytes, line.zero))
@@ -169,11 +179,12 @@ def _listed(names: set[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def _arithmetic(declaration: Declaration) -> list[tuple[str, int]]:
+def _arithmetic(declaration: Declaration) -> list[tuple[str, str]]:
     texts = list(declaration.requires)
-    texts += [(a.count, a.line) for a in (*declaration.derived, *declaration.workspaces)]
+    texts += [(text, where) for _, text, where in declaration.sizes]
+    texts += [(a.count, a.where) for a in (*declaration.derived, *declaration.workspaces)]
     for launch in (*declaration.prepares, *declaration.launches):
-        texts += [(text, launch.line) for text in (*launch.grid, *launch.block, launch.shared)]
+        texts += [(text, launch.where) for text in (*launch.grid, *launch.block, launch.shared)]
     return texts
 
 
@@ -183,7 +194,7 @@ def _kernel(declaration: Declaration, launch: LaunchLine) -> tuple[Parameter, ..
             _listed(set(declaration.kernels))
             or 'none (a kernel starts with extern "C" __global__ void)'
         )
-        raise BindError(f"line {launch.line}: no kernel {launch.kernel!r}; the text has {there}")
+        raise BindError(f"{launch.where}: no kernel {launch.kernel!r}; the text has {there}")
     return declaration.kernels[launch.kernel]
 
 
@@ -210,11 +221,11 @@ def _check_parameter(
         )
 
 
-def _number(text: str, line: int, known: Mapping[str, int]) -> int:
+def _number(text: str, where: str, known: Mapping[str, int]) -> int:
     try:
         return evaluate(text, known)
     except ExpressionError as error:
-        raise BindError(f"line {line}: {error}") from None
+        raise BindError(f"{where}: {error}") from None
 
 
 def _launch(declaration: Declaration, line: LaunchLine, known: Mapping[str, int]) -> Launch:
@@ -223,7 +234,7 @@ def _launch(declaration: Declaration, line: LaunchLine, known: Mapping[str, int]
     threads = block[0] * block[1] * block[2]
     if not 1 <= threads <= MAX_THREADS:
         raise BindError(
-            f"line {line.line}: a block of {threads} threads; from 1 to {MAX_THREADS} are possible"
+            f"{line.where}: a block of {threads} threads; from 1 to {MAX_THREADS} are possible"
         )
     args: list[BufferArg | ScalarArg] = []
     for parameter in _kernel(declaration, line):
@@ -237,7 +248,7 @@ def _launch(declaration: Declaration, line: LaunchLine, known: Mapping[str, int]
                 f"kernel {line.kernel}: {parameter.name} is {value}, too large for {parameter.base}"
             )
         args.append(ScalarArg(value, parameter.base))
-    return Launch(line.kernel, grid, block, _number(line.shared, line.line, known), tuple(args))
+    return Launch(line.kernel, grid, block, _number(line.shared, line.where, known), tuple(args))
 
 
 def _geometry(
@@ -247,8 +258,8 @@ def _geometry(
     line: LaunchLine,
     known: Mapping[str, int],
 ) -> tuple[int, int, int]:
-    values = [_number(text, line.line, known) for text in texts] + [1] * (3 - len(texts))
+    values = [_number(text, line.where, known) for text in texts] + [1] * (3 - len(texts))
     for axis, value, limit in zip("xyz", values, limits, strict=True):
         if value > limit:
-            raise BindError(f"line {line.line}: {what} {axis} is {value}; at most {limit}")
+            raise BindError(f"{line.where}: {what} {axis} is {value}; at most {limit}")
     return values[0], values[1], values[2]

@@ -20,6 +20,7 @@ from typing import Any
 from suite.evaluation import Resources
 from suite.harness.device import Compiled
 from suite.harness.files import write_atomically
+from suite.harness.plan import Declaration
 from suite.harness.ptx import lasting, meets
 from suite.problem import DType
 
@@ -76,10 +77,18 @@ class Target:
     dtype: DType = DType.FLOAT32
 
 
-def source_of(code: str, constants: Mapping[str, int], dtype: DType) -> str:
-    """The program with the suite's prelude before it; line numbers stay the text's own."""
+def source_of(code: str, constants: Mapping[str, int], dtype: DType, support: str = "") -> str:
+    """The program with the suite's prelude before it; line numbers stay the text's own.
+
+    A device format's code comes before the program's constants, so that none of them changes it.
+    """
     macros = "".join(f"#define {name} {value}\n" for name, value in constants.items())
-    return f'{_PRELUDE[dtype]}\n{macros}#line 1 "program.cu"\n{code}\n'
+    return f'{_PRELUDE[dtype]}\n{support}{macros}#line 1 "program.cu"\n{code}\n'
+
+
+def program_source(declaration: Declaration, dtype: DType) -> str:
+    """What a program's compiler gets."""
+    return source_of(declaration.code, declaration.constants, dtype, declaration.support)
 
 
 def compile_source(source: str, target: Target) -> Compiled:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from suite.harness.compile import Target, source_of
+from suite.harness.compile import Target, program_source
 from suite.harness.device import Compiled
 from suite.harness.parse import parse
 from suite.harness.plan import Declaration
@@ -56,7 +56,7 @@ class Compilers:
             CompilerGaveUp: The compiler hung or died on it, now or earlier.
             CompilerUnavailable: There is none.
         """
-        source = source_of(declaration.code, declaration.constants, target.dtype)
+        source = program_source(declaration, target.dtype)
         known = self._gave_up.get(_key(source))
         if known:
             raise CompilerGaveUp(known)
@@ -85,7 +85,7 @@ class Compilers:
                 worker.call("compile_ahead", text, target, timeout=self._limit)
             except WorkerTimeout:  # once is enough
                 declaration = parse(text)  # the compiler could
-                self._note_hang(source_of(declaration.code, declaration.constants, target.dtype))
+                self._note_hang(program_source(declaration, target.dtype))
             except Exception:  # whoever asks for the program is told
                 pass
             finally:

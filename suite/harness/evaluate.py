@@ -192,7 +192,7 @@ class Evaluator:
         nbytes = sum(sizes[name] for name in plan.streamed)
         known = replace(
             blank,
-            format=declaration.format.spelling,
+            format=declaration.spelling,
             derived_bytes=sum(array.nbytes for array in plan.derived),
             format_bytes=nbytes,
             conversion_ms=prepared.conversion_ms,

@@ -66,7 +66,7 @@ class LaunchLine:
     grid: tuple[str, ...]
     block: tuple[str, ...]
     shared: str
-    line: int
+    where: str  # "line 7" of the program, or "ell4.cu line 7" of a device format
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class ArrayLine:
     dtype: str  # a key of ``suite.harness.bind.ARRAY_TYPES``
     count: str  # arithmetic: elements
     zero: bool
-    line: int
+    where: str
 
 
 @dataclass(frozen=True)
@@ -86,28 +86,35 @@ class Declaration:
 
     Attributes:
         op: ``spmv`` or ``spmm``.
-        format: The storage format it reads.
+        format: What the host converts to: the storage format it reads, or that this is made of.
+        spelling: The storage format it reads, with every parameter: ``sell c=32 sigma=1024``.
         constants: ``//! let NAME INTEGER`` lines; macros for the code and names for the arithmetic.
-        requires: Arithmetic that must be nonzero for the program to apply, with its line.
+            A device format's constants and parameters are among them.
+        sizes: A device format's sizes: name, arithmetic and where it stands.
+        requires: Arithmetic that must be nonzero for the program to apply, and where it stands.
         prepares: What runs once for a matrix and its values, in order, to fill ``derived``.
         launches: What runs at each multiplication, in order.
         derived: Arrays that the program makes of the matrix before it multiplies by it.
         workspaces: Scratch memory.
         init_zero: Whether the output is cleared before each run, inside the timed region.
         kernels: Parameters of each ``extern "C" __global__`` kernel, by its name.
+        support: A device format's code, which stands before the program's.
         code: What the compiler gets: the text with fences and byte-order mark removed.
     """
 
     op: str
     format: Format
+    spelling: str
     constants: dict[str, int]
-    requires: tuple[tuple[str, int], ...]
+    sizes: tuple[tuple[str, str, str], ...]
+    requires: tuple[tuple[str, str], ...]
     prepares: tuple[LaunchLine, ...]
     launches: tuple[LaunchLine, ...]
     derived: tuple[ArrayLine, ...]
     workspaces: tuple[ArrayLine, ...]
     init_zero: bool
     kernels: dict[str, tuple[Parameter, ...]]
+    support: str
     code: str
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from suite.harness.bench import Bench
 from suite.harness.bind import check_names
-from suite.harness.compile import Cache, CompileError, Target, source_of
+from suite.harness.compile import Cache, CompileError, Target, program_source
 from suite.harness.device import Compiled, DeviceFacts
 from suite.harness.judge import Verdict
 from suite.harness.parse import parse
@@ -39,7 +39,7 @@ class Compiler:
         try:
             declaration = parse(text)
             check_names(declaration, Op(declaration.op), target.dtype)
-            source = source_of(declaration.code, declaration.constants, target.dtype)
+            source = program_source(declaration, target.dtype)
             self._cache.compile(source, target)
         except (ProgramError, CompileError):
             pass  # whoever evaluates the program is told

@@ -179,6 +179,13 @@ def _check_attributes(found: Sequence[Token], start: int, closing: str) -> None:
         )
 
 
+def macros(found: Sequence[Token]) -> Iterator[Token]:
+    """The names that ``#define`` and ``#undef`` stand before."""
+    for position, token in enumerate(found[:-2]):
+        if token.text == "#" and found[position + 1].text in ("define", "undef"):
+            yield found[position + 2]
+
+
 def kernels(found: Sequence[Token]) -> dict[str, tuple[Parameter, ...]]:
     """Parameters of every ``extern "C" __global__`` kernel, by its name.
 

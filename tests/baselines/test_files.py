@@ -67,6 +67,14 @@ def test_a_chosen_value_stands_in_the_format_line_as_a_number(tmp_path: Path) ->
     assert lines == ["//! format bsr b=2", "//! format bsr b=8"]
 
 
+def test_a_value_chosen_for_a_parameter_of_its_name_is_no_constant_besides(tmp_path: Path) -> None:
+    put(tmp_path, "spmv/k.cu", "//! op spmv\n//! choose BITS 16 32\n//! format ell4 BITS=BITS\n//")
+    authors = {author.name: author.texts["spmv"] for author in baselines(tmp_path)}
+    assert authors == {
+        f"k-bits{bits}": f"//! op spmv\n//\n//! format ell4 BITS={bits}\n//" for bits in (16, 32)
+    }
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -30,13 +30,13 @@ def test_header_lines_and_signatures_are_read() -> None:
     assert program.op == "spmv"
     assert repr(program.format) == "Sell(c=16, sigma=64)"
     assert program.constants == {"LANES": 8}
-    assert program.requires == (("rows > 0", 4),)
+    assert program.requires == (("rows > 0", "line 4"),)
     assert program.init_zero
     (workspace,) = program.workspaces
     assert (workspace.name, workspace.dtype, workspace.zero) == ("carry", "real", True)
     (launch,) = program.launches
     assert launch.grid == ("ceildiv(rows*LANES,256)", "2")
-    assert (launch.block, launch.shared, launch.line) == (("32", "8"), "LANES*4", 7)
+    assert (launch.block, launch.shared, launch.where) == (("32", "8"), "LANES*4", "line 7")
     assert [(p.name, p.base, p.pointer, p.const) for p in program.kernels["k"]] == [
         ("rows", "int", False, False),
         ("slice_ptr", "int", True, True),
@@ -60,7 +60,7 @@ KERNEL = 'extern "C" __global__ void k(int rows) {}\n'
         ("\0" + HEADER + KERNEL, "line 1: the text holds a NUL"),
         (HEADER + KERNEL + "// \ud800", "line 5: the text is not valid Unicode"),
         (KERNEL, "no '//! op' line"),
-        ("//! op spmv\n" + KERNEL, "no '//! format' line; known formats are bsr, coo, csr"),
+        ("//! op spmv\n" + KERNEL, "no '//! format' line; known formats are bell, bsr,"),
         ("//! op spmv\n//! format csr\n" + KERNEL, "no '//! launch' line"),
         ("//! op gemm\n", "line 1: op is spmv or spmm, not 'gemm'"),
         ("//! op spmv\n//! op spmm\n", "line 2: a second"),
@@ -160,7 +160,7 @@ def test_curly_quotes_stay_and_are_for_the_compiler_to_refuse() -> None:
 
 
 def test_windows_line_ends_are_line_ends() -> None:
-    assert parse((HEADER + KERNEL).replace("\n", "\r\n")).launches[0].line == 3
+    assert parse((HEADER + KERNEL).replace("\n", "\r\n")).launches[0].where == "line 3"
 
 
 def test_a_kernel_inside_a_comment_or_a_string_is_none() -> None:

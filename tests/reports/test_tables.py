@@ -42,6 +42,20 @@ def test_the_table_counts_where_it_pays_and_says_never_where_it_does_not() -> No
     assert repayment(worse, "spmv")[2].endswith("| 0 of 1 | never |")
 
 
+def test_a_device_format_is_named_and_a_conversion_to_its_csr_costs_nothing() -> None:
+    slices = replace(
+        right("slices", 10.0, "a"),
+        format="ell4 BITS=16",
+        conversion_ms=0.5,
+        derived_bytes=8,
+        prepare_us=30.0,
+    )
+    assert preparation_us(slices) == 30
+    assert preparation_us(replace(slices, format="coltile TILE=147456")) == 530  # made of COO
+    found = repayment([PLAIN, slices], "spmv")[2:]
+    assert found == ["| `slices` | ell4 BITS=16 | 30 | 1 of 1 | 3 |"]
+
+
 def test_a_family_has_its_mean_its_worst_matrix_and_its_winners() -> None:
     (line,) = by_family(ROWS, "spmv")[2:]
     mean = math.sqrt((40 / 10) * (30 / 10))

@@ -11,7 +11,6 @@
 
 #define ALL 0xffffffffu
 #define TEAMS (32 / LANES)
-#define GROUP 8
 #define BOUNDS __launch_bounds__(256, sizeof(real) == 4 ? 4 : 2)
 
 __device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
@@ -73,20 +72,16 @@ __device__ void multiply(int rows, int n, int width, int pitch, const int* __res
     const size_t slot = (size_t)min(done + lane, width - 1) * pitch + row;
     const int col = col_idx[slot];  // while it is not known yet how many there are
     const real value = vals[slot];
-#pragma unroll 1
-    for (int first = 0; first < LANES; first += GROUP) {
-      if (done + first * TEAMS >= width) break;
-      Vec dense[GROUP];
+    Vec dense[LANES];
 #pragma unroll
-      for (int i = 0; i < GROUP; ++i) {
-        const int k = (first + i) * TEAMS + team;
-        const size_t from = (size_t)__shfl_sync(ALL, col, k) * length;
-        dense[i] = inside && done + k < count ? B[from] : Vec();
-      }
+    for (int i = 0; i < LANES; ++i) {
+      const int k = i * TEAMS + team;
+      const size_t from = (size_t)__shfl_sync(ALL, col, k) * length;
+      dense[i] = inside && done + k < count ? B[from] : Vec();
+    }
 #pragma unroll
-      for (int i = 0; i < GROUP; ++i) {
-        axpy(__shfl_sync(ALL, value, (first + i) * TEAMS + team), dense[i], sum);
-      }
+    for (int i = 0; i < LANES; ++i) {
+      axpy(__shfl_sync(ALL, value, i * TEAMS + team), dense[i], sum);
     }
   }
 #pragma unroll

@@ -1,19 +1,12 @@
 //! op spmm
-//! format csr
 //! choose LANES 8 32
 //! choose PIECE 64 128
-//! let ROW 2
-//! derived first_row int ceildiv(nnz+ROW*rows,PIECE)+1
-//! derived counts int 3 zero
-//! derived parts int (longest>PIECE)*3*(nnz//PIECE+nnz//256)
-//! derived cuts int (longest>256)*3*(nnz//256)
-//! workspace partial real (longest>256)*(nnz//128)*n
-//! prepare find_pieces grid=ceildiv(ceildiv(nnz+ROW*rows,PIECE)+1,256) block=256
-//! prepare find_parts grid=(longest>PIECE)*ceildiv(rows,256) block=256
-//! launch pieces_vec4 grid=(n%4==0)*(ceildiv(ceildiv(nnz+ROW*rows,PIECE),256//LANES)+(longest>PIECE)*min(ceildiv(nnz//PIECE+nnz//256,8),8*sms)),ceildiv(n,4*LANES) block=LANES,256//LANES
-//! launch join_vec4 grid=(n%4==0)*(longest>256)*min(nnz//256,2*sms),ceildiv(n,4*LANES) block=LANES,256//LANES
-//! launch pieces_any grid=(n%4!=0)*(ceildiv(ceildiv(nnz+ROW*rows,PIECE),256//LANES)+(longest>PIECE)*min(ceildiv(nnz//PIECE+nnz//256,8),8*sms)),ceildiv(n,LANES) block=LANES,256//LANES
-//! launch join_any grid=(n%4!=0)*(longest>256)*min(nnz//256,2*sms),ceildiv(n,LANES) block=LANES,256//LANES
+//! format csr_pieces PIECE=PIECE
+//! workspace partial real (longest>256)*max_partials*n
+//! launch pieces_vec4 grid=(n%4==0)*(ceildiv(pieces,256//LANES)+(longest>PIECE)*min(ceildiv(max_parts,8),8*sms)),ceildiv(n,4*LANES) block=LANES,256//LANES
+//! launch join_vec4 grid=(n%4==0)*(longest>256)*min(max_cuts,2*sms),ceildiv(n,4*LANES) block=LANES,256//LANES
+//! launch pieces_any grid=(n%4!=0)*(ceildiv(pieces,256//LANES)+(longest>PIECE)*min(ceildiv(max_parts,8),8*sms)),ceildiv(n,LANES) block=LANES,256//LANES
+//! launch join_any grid=(n%4!=0)*(longest>256)*min(max_cuts,2*sms),ceildiv(n,LANES) block=LANES,256//LANES
 
 // Work of equal size whatever the rows, without atomics. Rows of up to PIECE entries are cut into
 // pieces of about PIECE entries and rows (as the merge path of Merrill and Garland, 2016, but never
@@ -66,68 +59,6 @@ __device__ void put(Vec* to, const Vec& value) {
     }
   } else {
     __stcs(to, value);
-  }
-}
-
-// Entries of a part: enough that each warp of the device gets about one, from 256 to 4096.
-__device__ int part_size(long long nnz, int sms) {
-  const long long steps = (nnz / (32 * sms) + 255) / 256;
-  return 256 * (int)(steps < 1 ? 1 : steps > 16 ? 16 : steps);
-}
-
-// Piece i has the rows from the first whose entries and rows before it are i * PIECE or more. A row
-// of PIECE entries or more is therefore the last of its piece.
-extern "C" __global__ void find_pieces(int rows, long long nnz, const int* __restrict__ row_ptr,
-                                       int* __restrict__ first_row) {
-  const long long pieces = (nnz + (long long)ROW * rows + PIECE - 1) / PIECE;
-  const long long piece = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-  if (piece > pieces) return;
-  int low = 0, high = rows;
-  while (low < high) {
-    const int middle = low + (high - low) / 2;
-    if (row_ptr[middle] + (long long)ROW * middle < piece * PIECE) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  first_row[piece] = piece == pieces ? rows : low;
-}
-
-// Lists the parts of every row of more than PIECE entries, and the rows that have several: row,
-// first partial sum and how many.
-extern "C" __global__ void find_parts(int rows, long long nnz, int sms,
-                                      const int* __restrict__ row_ptr, int* __restrict__ counts,
-                                      int* __restrict__ parts, int* __restrict__ cuts) {
-  const int size = part_size(nnz, sms);
-  const long long row = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-  const int lane = threadIdx.x % 32;
-  const int begin = row < rows ? row_ptr[row] : 0;
-  const int count = row < rows ? row_ptr[row + 1] - begin : 0;
-  for (unsigned left = __ballot_sync(ALL, count > PIECE); left; left &= left - 1) {
-    const int owner = __ffs(left) - 1;
-    const int from = __shfl_sync(ALL, begin, owner);
-    const int entries = __shfl_sync(ALL, count, owner);
-    const int several = (entries - 1) / size + 1;
-    const int of = (int)(row - lane) + owner;
-    int at = 0, slot = 0;
-    if (lane == 0) {
-      at = atomicAdd(&counts[0], several);
-      if (several > 1) {
-        slot = atomicAdd(&counts[2], several);
-        int* cut = cuts + 3 * atomicAdd(&counts[1], 1);
-        cut[0] = of, cut[1] = slot, cut[2] = several;
-      }
-    }
-    at = __shfl_sync(ALL, at, 0);
-    slot = __shfl_sync(ALL, slot, 0);
-    for (int i = lane; i < several; i += 32) {
-      int* part = parts + 3 * (size_t)(at + i);
-      const int done = i * size;
-      part[0] = several > 1 ? -1 - (slot + i) : of;
-      part[1] = from + done;
-      part[2] = min(entries - done, size);
-    }
   }
 }
 
@@ -249,7 +180,7 @@ __device__ void multiply(int rows, int n, long long nnz, const int* __restrict__
                          Vec* __restrict__ C, Vec* __restrict__ partial) {
   const int length = n / (int)(sizeof(Vec) / sizeof(real));
   const int at = blockIdx.y * LANES + threadIdx.x;
-  const int pieces = (int)((nnz + (long long)ROW * rows + PIECE - 1) / PIECE);
+  const int pieces = pieces_of(rows, nnz);
   const int part_blocks = gridDim.x - (pieces + TEAMS - 1) / TEAMS;  // they come first
   const int block = (int)blockIdx.x - part_blocks;
   if (block < 0) {

@@ -10,13 +10,10 @@
 
 // A team of LANES threads a row, as rowteam.cu, but one block a multiprocessor that marches through
 // a share of the rows: where neighbouring rows have columns in common (meshes, bands, ordered
-// graphs), their rows of B stay in its L1 from step to step. Few lanes put more rows into a step:
-// where rows are long, they meet in the same columns. Shares have equally much work. Blocks with
-// the column slices of one share march side by side and have the matrix in common in the L2.
+// graphs), their rows of B stay in its L1 from step to step. Shares have equally much work. Blocks
+// with the column slices of one share march side by side and have the matrix in common in the L2.
 
 #define ALL 0xffffffffu
-#define GROUP 8               // entries that a team takes at once
-#define HELD (GROUP / LANES)  // of them in each thread
 #define BOUNDS __launch_bounds__(THREADS * 4 / sizeof(real), 1)
 
 __device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
@@ -90,24 +87,19 @@ __device__ void multiply(int n, const int* __restrict__ first_row, const int* __
     end = next < last ? row_ptr[next + 1] : 0;
     const int most = __reduce_max_sync(ALL, count);  // of the warp's rows
     Vec sum = Vec();
-    for (int done = 0; done < most; done += GROUP) {
-      int col[HELD];
-      real value[HELD];
+    for (int done = 0; done < most; done += LANES) {
+      const bool held = done + lane < count;
+      const int col = held ? __ldcs(col_idx + from + done + lane) : 0;
+      const real value = held ? __ldcs(vals + from + done + lane) : 0;
+      Vec dense[LANES];
 #pragma unroll
-      for (int j = 0; j < HELD; ++j) {
-        const int k = done + j * LANES + lane;
-        col[j] = k < count ? __ldcs(col_idx + from + k) : 0;
-        value[j] = k < count ? __ldcs(vals + from + k) : 0;
-      }
-      Vec dense[GROUP];
-#pragma unroll
-      for (int i = 0; i < GROUP; ++i) {
-        const size_t to = (size_t)__shfl_sync(ALL, col[i / LANES], i % LANES, LANES) * length;
+      for (int i = 0; i < LANES; ++i) {
+        const size_t to = (size_t)__shfl_sync(ALL, col, i, LANES) * length;
         dense[i] = inside && done + i < count ? B[to] : Vec();
       }
 #pragma unroll
-      for (int i = 0; i < GROUP; ++i) {
-        axpy(__shfl_sync(ALL, value[i / LANES], i % LANES, LANES), dense[i], sum);
+      for (int i = 0; i < LANES; ++i) {
+        axpy(__shfl_sync(ALL, value, i, LANES), dense[i], sum);
       }
     }
     if (row < last && inside) put(C + (size_t)row * length, sum);

@@ -8,8 +8,8 @@
 //! prepare find_cuts grid=ceildiv(rows,256),PASSES+1 block=256
 //! launch pass_0 grid=ceildiv(rows,32),ceildiv(n,32) block=8,32
 //! launch pass_1 grid=ceildiv(rows,32),ceildiv(n,32) block=8,32
-//! launch pass_2 grid=(PASSES>2)*ceildiv(rows,32),ceildiv(n,32) block=8,32
-//! launch pass_3 grid=(PASSES>2)*ceildiv(rows,32),ceildiv(n,32) block=8,32
+//! launch pass_2 grid=ceildiv(rows,32),ceildiv(n,32) block=8,32
+//! launch pass_3 grid=ceildiv(rows,32),ceildiv(n,32) block=8,32
 
 // For long rows over more of B than the L2 holds: rowteam.cu in PASSES passes, each over the
 // entries of one range of columns, so that the rows of B of a pass and a slice of 32 columns stay

@@ -9,15 +9,13 @@
 
 // SPLIT teams of LANES threads a row, a vector of columns each; the teams take turns with the
 // entries. Each thread loads one entry and shuffles pass them round, so that each line of the
-// matrix is read once and does not have to survive in the L1 among the rows of B; up to GROUP rows
-// of B are in flight in each team (row splitting of Yang, Buluc and Owens, 2018, with the staging
-// of GE-SpMM, Huang et al., 2020). Few lanes keep the part of B in use small, many lanes read the
-// matrix fewer times; several teams suit long rows and matrices that are too small to fill the
-// device.
+// matrix is read once and does not have to survive in the L1 among the rows of B; LANES rows of B
+// are in flight in each team (row splitting of Yang, Buluc and Owens, 2018, with the staging of
+// GE-SpMM, Huang et al., 2020). Several teams suit long rows and matrices that are too small to
+// fill the device.
 
 #define ALL 0xffffffffu
-#define GROUP 8
-// RESIDENT blocks a multiprocessor leave registers for a whole GROUP in flight, or for more teams.
+// RESIDENT blocks a multiprocessor leave registers for all LANES rows in flight, or for more teams.
 #define BOUNDS __launch_bounds__(256, sizeof(real) == 4 ? RESIDENT : (RESIDENT + 1) / 2)
 
 __device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
@@ -84,20 +82,16 @@ __device__ void multiply(int rows, int n, const int* __restrict__ row_ptr,
       col = __ldcs(col_idx + done + lane);
       value = __ldcs(vals + done + lane);
     }
-#pragma unroll 1
-    for (int first = 0; first < LANES; first += GROUP) {
-      if (done + first * SPLIT >= most) break;
-      Vec dense[GROUP];
+    Vec dense[LANES];
 #pragma unroll
-      for (int i = 0; i < GROUP; ++i) {
-        const int k = (first + i) * SPLIT + team;
-        const size_t from = (size_t)__shfl_sync(ALL, col, k, WIDTH) * length;
-        dense[i] = inside && done + k < count ? B[from] : Vec();
-      }
+    for (int i = 0; i < LANES; ++i) {
+      const int k = i * SPLIT + team;
+      const size_t from = (size_t)__shfl_sync(ALL, col, k, WIDTH) * length;
+      dense[i] = inside && done + k < count ? B[from] : Vec();
+    }
 #pragma unroll
-      for (int i = 0; i < GROUP; ++i) {
-        axpy(__shfl_sync(ALL, value, (first + i) * SPLIT + team, WIDTH), dense[i], sum);
-      }
+    for (int i = 0; i < LANES; ++i) {
+      axpy(__shfl_sync(ALL, value, i * SPLIT + team, WIDTH), dense[i], sum);
     }
   }
 #pragma unroll

@@ -1,52 +1,17 @@
 //! op spmv
 //! choose EDGE 2 3 4 8 16
 //! let KEEP 24
-//! format bsr b=EDGE
-//! require cols % EDGE == 0 or nnz == 0
-//! require 4 * block_rows * width <= 5 * blocks
-//! derived codes int width*block_rows
-//! derived packed real width*EDGE*32*ceildiv(rows,32)
-//! prepare pack grid=ceildiv(rows,32) block=32,8
+//! format bell EDGE=EDGE
 //! launch multiply grid=ceildiv(rows,128) block=128
 
-// Blocked ELLPACK (Choi, Singh and Vuduc, 2010) for block rows of about equal length, made of BSR
-// on the device: a thread per row reads its row of each block as vectors, and the threads of a warp
-// lie side by side. Nothing stands before the values, no sums cross threads, one column index
-// serves a block. About KEEP megabytes are read as if for keeps, so that they lie in the L2 when
-// the matrix is multiplied again, spread over the blocks so that L2 and memory work at the same
-// time.
+// Blocked ELLPACK (Choi, Singh and Vuduc, 2010): a thread per row reads its row of each block as
+// vectors, and the threads of a warp lie side by side. Nothing stands before the values, no sums
+// cross threads, one column index serves a block. About KEEP megabytes are read as if for keeps, so
+// that they lie in the L2 when the matrix is multiplied again, spread over the blocks so that L2
+// and memory work at the same time.
 
-// The rows of a block are cut into pieces of WIDE values: piece p of block k of row r lies at
-// ((k * PIECES + p) * pitch + r) * WIDE.
-
-constexpr int WIDE = EDGE % 4 == 0 ? 4 : EDGE % 2 == 0 ? 2 : 1;
-constexpr int PIECES = EDGE / WIDE;
 constexpr int BATCH = EDGE <= 4 ? 4 : EDGE <= 8 ? 2 : 1;  // blocks under way at once
 constexpr int SHARES = 32;                                // the kept part is a multiple of 1/SHARES
-
-__device__ size_t pitch_of(int rows) { return ((size_t)rows + 31) / 32 * 32; }
-
-extern "C" __global__ void pack(int rows, int cols, int block_rows, int width,
-                                const int* __restrict__ row_ptr, const int* __restrict__ col_idx,
-                                const real* __restrict__ vals, int* codes, real* packed) {
-  const long long row = 32LL * blockIdx.x + threadIdx.x;
-  if (row >= rows) return;
-  const size_t pitch = pitch_of(rows);
-  const long long block_row = row / EDGE;
-  const int within = row % EDGE;
-  const int begin = row_ptr[block_row];
-  const int length = row_ptr[block_row + 1] - begin;
-  // Padding repeats the last block's column, whose x is near by.
-  const int last = length > 0 ? col_idx[begin + length - 1] : (int)min(row, cols - 1LL) / EDGE;
-  for (int k = threadIdx.y; k < width; k += blockDim.y) {
-    const bool there = k < length;
-    if (within == 0) codes[(size_t)k * block_rows + block_row] = there ? col_idx[begin + k] : last;
-    const real* from = vals + ((size_t)(begin + k) * EDGE + within) * EDGE;
-    real* to = packed + ((size_t)k * PIECES * pitch + row) * WIDE;
-#pragma unroll
-    for (int c = 0; c < EDGE; ++c) to[c / WIDE * pitch * WIDE + c % WIDE] = there ? from[c] : 0;
-  }
-}
 
 template <bool KEPT, typename T>
 __device__ T fetch(const T* from) {

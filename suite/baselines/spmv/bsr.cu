@@ -1,25 +1,23 @@
 //! op spmv
 //! choose EDGE 4 8 16
-//! let ABREAST 1
 //! let KEEP 24
 //! format bsr b=EDGE
 //! require longest <= 65536
-//! launch bsr grid=ceildiv(block_rows*min(32,EDGE*(EDGE//4)*ABREAST),128) block=128
+//! launch bsr grid=ceildiv(block_rows*min(32,EDGE*(EDGE//4)),128) block=128
 
 // A team of threads per block row, each with vectors of a block's values: the blocks of a row are
-// neighbours in memory, so the team reads them without a gap, ABREAST blocks side by side and
-// several steps under way at once. One column index serves a whole block, and a vector of x serves
-// EDGE rows from the L1. About KEEP megabytes are read as if for keeps, so that they lie in the L2
-// when the matrix is multiplied again, spread over the blocks so that L2 and memory work at once.
+// neighbours in memory, so the team reads them without a gap, several blocks under way at once.
+// One column index serves a whole block, and a vector of x serves EDGE rows from the L1. About KEEP
+// megabytes are read as if for keeps, so that they lie in the L2 when the matrix is multiplied
+// again, spread over the blocks so that L2 and memory work at once.
 
-constexpr int WIDE = 4;               // values a thread takes at once, all of one row
-constexpr int PER_ROW = EDGE / WIDE;  // threads that share a row of a block
-constexpr int HEIGHT = EDGE < 16 ? EDGE : 8 / ABREAST;  // rows of a block that they take at once
-constexpr int SHARERS = HEIGHT * PER_ROW;               // threads that share a block
-constexpr int ROWS = EDGE / HEIGHT;                     // rows of a block to each thread
-constexpr int TEAM = SHARERS * ABREAST;                 // threads to a block row
-constexpr int BATCH = EDGE < 16 ? 4 : 2;                // blocks of a thread under way at once
-constexpr int SHARES = 32;                              // the kept part is a multiple of 1/SHARES
+constexpr int WIDE = 4;                       // values a thread takes at once, all of one row
+constexpr int PER_ROW = EDGE / WIDE;          // threads that share a row of a block
+constexpr int HEIGHT = EDGE < 16 ? EDGE : 8;  // rows of a block that they take at once
+constexpr int TEAM = HEIGHT * PER_ROW;        // threads to a block row
+constexpr int ROWS = EDGE / HEIGHT;           // rows of a block to each thread
+constexpr int BATCH = EDGE < 16 ? 4 : 2;      // blocks of a thread under way at once
+constexpr int SHARES = 32;                    // the kept part is a multiple of 1/SHARES
 
 template <bool KEPT, typename T>
 __device__ T fetch(const T* from) {
@@ -47,14 +45,14 @@ struct Place {
   const real* x;
 };
 
-// Adds COUNT blocks, the first and every ABREAST-th after it, all of which are under way at once.
+// Adds COUNT blocks from the first on, all of which are under way at once.
 template <bool KEPT, int COUNT>
 __device__ void add_blocks(const Place& at, int first, real (&sum)[ROWS]) {
   long long col[COUNT];
   real v[COUNT][ROWS][WIDE], u[COUNT][WIDE];
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
-    const int k = first + i * ABREAST;
+    const int k = first + i;
     col[i] = (long long)fetch<KEPT>(at.col_idx + k) * EDGE;
     const real* from = at.vals + (size_t)k * (EDGE * EDGE);
 #pragma unroll
@@ -83,7 +81,7 @@ __device__ void add_blocks(const Place& at, int first, real (&sum)[ROWS]) {
 template <bool KEPT, int COUNT>
 __device__ void add_from(const Place& at, int k, int end, real (&sum)[ROWS]) {
 #pragma unroll 1
-  for (; k + (COUNT - 1) * ABREAST < end; k += COUNT * ABREAST) add_blocks<KEPT, COUNT>(at, k, sum);
+  for (; end - k >= COUNT; k += COUNT) add_blocks<KEPT, COUNT>(at, k, sum);
   if constexpr (COUNT > 1) add_from<KEPT, COUNT / 2>(at, k, end, sum);
 }
 
@@ -92,14 +90,14 @@ extern "C" __global__ void __launch_bounds__(128, 32 / sizeof(real))
         const int* __restrict__ col_idx, const real* __restrict__ vals, const real* __restrict__ x,
         real* __restrict__ y) {
   const long long block_row = (128LL * blockIdx.x + threadIdx.x) / TEAM;
-  const int sharer = threadIdx.x % SHARERS;
+  const int sharer = threadIdx.x % TEAM;
   const int within = sharer % PER_ROW * WIDE;  // first column of the thread's vector
   const float megabytes = (float)blocks * (EDGE * EDGE * sizeof(real)) / (1 << 20);
   const bool kept = blockIdx.x % SHARES * megabytes < (float)SHARES * KEEP;
   real sum[ROWS] = {};
   if (block_row < block_rows) {
     const int end = row_ptr[block_row + 1];
-    const int k = row_ptr[block_row] + threadIdx.x % TEAM / SHARERS;
+    const int k = row_ptr[block_row];
     const Place at = {cols - within, col_idx, vals + sharer * WIDE, x + within};
     if (kept) {
       add_from<true, BATCH>(at, k, end, sum);
@@ -107,14 +105,13 @@ extern "C" __global__ void __launch_bounds__(128, 32 / sizeof(real))
       add_from<false, BATCH>(at, k, end, sum);
     }
   }
-  // Lanes that hold the same row differ in the bits below PER_ROW and from SHARERS on.
+  // Neighbouring threads hold the same rows.
 #pragma unroll
-  for (int bit = 1; bit < TEAM; bit *= 2) {
-    if (bit >= PER_ROW && bit < SHARERS) continue;
+  for (int bit = 1; bit < PER_ROW; bit *= 2) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], bit);
   }
-  if (threadIdx.x % TEAM >= SHARERS || within > 0) return;
+  if (within > 0) return;
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
     const long long row = block_row * EDGE + sharer / PER_ROW + r * HEIGHT;

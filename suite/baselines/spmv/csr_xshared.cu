@@ -1,6 +1,5 @@
 //! op spmv
 //! format csr
-//! let LANES 32
 //! require cols*itemsize<=212992
 //! derived narrow_cols ushort nnz
 //! prepare narrow grid=ceildiv(nnz,256) block=256
@@ -8,8 +7,7 @@
 
 // For matrices of few columns: all of x lies in shared memory, where scattered gathers cost next to
 // nothing, and columns take 16 bits, so that an entry is 6 bytes. Each block takes an equal share
-// of the rows, LANES neighbouring threads a row as in csr_vector; row pointers are fetched a row
-// ahead.
+// of the rows, a warp a row as in csr_vector; row pointers are fetched a row ahead.
 
 extern "C" __global__ void narrow(int nnz, const int* __restrict__ col_idx,
                                   unsigned short* __restrict__ narrow_cols) {
@@ -24,29 +22,27 @@ extern "C" __global__ void __launch_bounds__(1024, 2)
   extern __shared__ uint4 memory[];
   const real* shared_x = (const real*)memory;
   const int vectors = (int)(((long long)cols * sizeof(real) + 15) / 16);
-  const int lane = threadIdx.x % LANES, team = threadIdx.x / LANES, teams = 1024 / LANES;
+  const int lane = threadIdx.x % 32, warps = 1024 / 32;
   const long long end = (long long)rows * (blockIdx.x + 1) / gridDim.x;
-  long long first = (long long)rows * blockIdx.x / gridDim.x;
-  long long row = first + team;
+  long long row = (long long)rows * blockIdx.x / gridDim.x + threadIdx.x / 32;
   int from = 0, to = 0;
   if (row < end) from = row_ptr[row], to = row_ptr[row + 1];
 #pragma unroll 4
   for (int i = threadIdx.x; i < vectors; i += 1024) memory[i] = ((const uint4*)x)[i];
   __syncthreads();
-  // Teams without a row take part to the end: a shuffle needs the whole warp.
-  for (; first < end; first += teams, row += teams) {
+  for (; row < end; row += warps) {
     int next_from = 0, next_to = 0;
-    if (row + teams < end) next_from = row_ptr[row + teams], next_to = row_ptr[row + teams + 1];
+    if (row + warps < end) next_from = row_ptr[row + warps], next_to = row_ptr[row + warps + 1];
     real sum = 0;
 #pragma unroll 4
-    for (int k = from + lane; k < to; k += LANES) {
+    for (int k = from + lane; k < to; k += 32) {
       sum += __ldcs(vals + k) * shared_x[__ldcs(narrow_cols + k)];
     }
 #pragma unroll
-    for (int step = LANES / 2; step > 0; step /= 2) {
-      sum += __shfl_down_sync(0xffffffffu, sum, step, LANES);
+    for (int step = 16; step > 0; step /= 2) {
+      sum += __shfl_down_sync(0xffffffffu, sum, step);
     }
-    if (lane == 0 && row < end) y[row] = sum;
+    if (lane == 0) y[row] = sum;
     from = next_from, to = next_to;
   }
 }

@@ -1,20 +1,8 @@
 //! op spmv
-//! format csr
 //! choose WIDTH 4 16
-//! let PIECE 512
 //! let TAIL_BLOCKS 4
-//! require rows*WIDTH<=8*nnz+1048576
-//! derived ell_col int ceildiv(rows,32)*32*WIDTH
-//! derived ell_val real ceildiv(rows,32)*32*WIDTH
-//! derived ell_len uchar ceildiv(rows,32)*32 zero
-//! derived counts int 2 zero
-//! derived long_row int min(rows,nnz//(WIDTH+1))+1
-//! derived long_first int min(rows,nnz//(WIDTH+1))+1
-//! derived piece_start int nnz//PIECE+min(rows,nnz//(WIDTH+1))+1
-//! derived piece_size int nnz//PIECE+min(rows,nnz//(WIDTH+1))+1
-//! workspace piece_sum real nnz//PIECE+min(rows,nnz//(WIDTH+1))+1
-//! prepare split grid=ceildiv(rows,256) block=256
-//! prepare cut grid=min(rows,4*sms) block=256
+//! format hyb_pieces WIDTH=WIDTH
+//! workspace piece_sum real max_pieces
 //! launch hyb_pieces grid=TAIL_BLOCKS*sms*(longest>WIDTH)+ceildiv(rows,256) block=256
 //! launch add_tails grid=(longest>WIDTH)*sms block=256
 
@@ -23,42 +11,6 @@
 // regular part (Bell and Garland, 2009, with the tail split as in merge-based work). A second
 // launch adds the pieces of each long row, so nothing is added by atomics. Made for short rows
 // beside a few dense ones.
-
-// The regular part goes to slices; a row with more announces its pieces.
-extern "C" __global__ void split(int rows, const int* __restrict__ row_ptr,
-                                 const int* __restrict__ col_idx, const real* __restrict__ vals,
-                                 int* __restrict__ ell_col, real* __restrict__ ell_val,
-                                 unsigned char* __restrict__ ell_len, int* __restrict__ counts,
-                                 int* __restrict__ long_row, int* __restrict__ long_first) {
-  const long long row = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-  if (row >= rows) return;
-  const int begin = row_ptr[row], length = row_ptr[row + 1] - begin;
-  const size_t slot = (size_t)(row / 32) * (32 * WIDTH) + row % 32;
-  ell_len[row] = (unsigned char)min(length, WIDTH);
-  for (int k = 0; k < WIDTH; ++k) {
-    ell_col[slot + k * 32] = k < length ? col_idx[begin + k] : 0;
-    ell_val[slot + k * 32] = k < length ? vals[begin + k] : real(0);
-  }
-  if (length <= WIDTH) return;
-  const int at = atomicAdd(&counts[0], 1);
-  long_row[at] = (int)row;
-  long_first[at] = atomicAdd(&counts[1], (length - WIDTH + PIECE - 1) / PIECE);
-}
-
-// A block per long row lists its pieces.
-extern "C" __global__ void cut(const int* __restrict__ row_ptr, const int* __restrict__ counts,
-                               const int* __restrict__ long_row, const int* __restrict__ long_first,
-                               int* __restrict__ piece_start, int* __restrict__ piece_size) {
-  const int many = counts[0];
-  for (int at = blockIdx.x; at < many; at += gridDim.x) {
-    const int row = long_row[at];
-    const int begin = row_ptr[row] + WIDTH, length = row_ptr[row + 1] - begin;
-    for (int i = threadIdx.x; i < (length + PIECE - 1) / PIECE; i += blockDim.x) {
-      piece_start[long_first[at] + i] = begin + i * PIECE;
-      piece_size[long_first[at] + i] = min(PIECE, length - i * PIECE);
-    }
-  }
-}
 
 __device__ real warp_sum(real sum) {
 #pragma unroll
@@ -126,7 +78,7 @@ extern "C" __global__ void add_tails(const int* __restrict__ row_ptr,
   const int many = counts[0], warps = gridDim.x * (blockDim.x / 32);
   for (int at = (blockIdx.x * blockDim.x + threadIdx.x) / 32; at < many; at += warps) {
     const int row = long_row[at];
-    const int pieces = (row_ptr[row + 1] - row_ptr[row] - WIDTH + PIECE - 1) / PIECE;
+    const int pieces = pieces_of(row_ptr[row + 1] - row_ptr[row]);
     real sum = 0;
     for (int i = threadIdx.x % 32; i < pieces; i += 32) sum += piece_sum[long_first[at] + i];
     sum = warp_sum(sum);

@@ -1,9 +1,5 @@
 //! op spmv
-//! format coo
-//! let ROUNDS 4
-//! derived heads uchar 32*ceildiv(nnz,128)
-//! derived run_rows int 128*ceildiv(nnz,128)
-//! prepare find_runs grid=ceildiv(nnz,1024) block=256
+//! format coo_runs
 //! init zero
 //! launch nnzsplit grid=ceildiv(nnz,1024*ROUNDS) block=256
 
@@ -20,46 +16,6 @@
 
 // Bits of the lanes below.
 __device__ unsigned below() { return (1u << (threadIdx.x % 32)) - 1; }
-
-// How many runs begin in the lanes below, and in the whole warp.
-__device__ int2 count_heads(unsigned heads) {
-  int before = 0, runs = 0;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const unsigned lanes = __ballot_sync(ALL, heads >> i & 1);
-    before += __popc(lanes & below());
-    runs += __popc(lanes);
-  }
-  return make_int2(before, runs);
-}
-
-// A warp per round: a bit for each of a lane's four entries that begins a run of equal rows, and
-// the rows of these runs. The first entry that a warp of the multiplication takes begins one.
-extern "C" __global__ void find_runs(int nnz, const int* __restrict__ row_idx,
-                                     unsigned char* __restrict__ heads,
-                                     int* __restrict__ run_rows) {
-  const long long round = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / 32;
-  const int lane = threadIdx.x % 32;
-  const long long first = round * ROUND + lane * 4;
-  if (round * ROUND >= nnz) return;
-  int row[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) row[i] = first + i < nnz ? row_idx[first + i] : -1;
-  int previous = -1;
-  if (first > 0 && first < nnz && !(lane == 0 && round % ROUNDS == 0))
-    previous = row_idx[first - 1];
-  unsigned bits = 0;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    if (row[i] >= 0 && row[i] != (i > 0 ? row[i - 1] : previous)) bits |= 1u << i;
-  }
-  long long to = round * ROUND + count_heads(bits).x;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    if (bits >> i & 1) run_rows[to++] = row[i];
-  }
-  heads[round * 32 + lane] = (unsigned char)bits;
-}
 
 // A lane's four entries of a round.
 struct Share {

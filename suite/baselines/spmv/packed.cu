@@ -3,12 +3,7 @@
 //! choose TEAM 1 2
 //! let KEEP 24
 //! let BATCH 2
-//! format csr
-//! require 4 * rows * longest <= 5 * nnz
-//! require BITS == 32 or cols <= 65536 or (reach < 32768 and rows < cols + 32768)
-//! derived codes ushort BITS//16*longest*32*ceildiv(rows,32)
-//! derived packed real longest*32*ceildiv(rows,32)
-//! prepare pack grid=ceildiv(rows,32) block=32,8
+//! format ell4 BITS=BITS
 //! launch multiply grid=ceildiv(rows*TEAM,128) block=128
 
 // ELLPACK (Bell and Garland, 2009) for rows of about equal length, packed so that a thread takes
@@ -18,40 +13,7 @@
 // megabytes are read as if for keeps, so that they lie in the L2 when the matrix is multiplied
 // again, spread over the blocks so that L2 and memory work at the same time.
 
-// Group g of row r, four entries, begins at 4 * (g * pitch + r). The up to three entries beyond
-// full groups lie entry by entry: entry k of row r at k * pitch + r.
-
 constexpr int SHARES = 32;  // the kept part is a multiple of 1/SHARES
-
-#if BITS == 16
-typedef unsigned short Code;
-typedef ushort4 Code4;
-#else
-typedef int Code;
-typedef int4 Code4;
-#endif
-
-// The column that code 0 stands for.
-__device__ int origin(int row, int cols) { return BITS == 32 || cols <= 65536 ? 0 : row - 32768; }
-
-__device__ size_t pitch_of(int rows) { return ((size_t)rows + 31) / 32 * 32; }
-
-extern "C" __global__ void pack(int rows, int cols, int longest, const int* __restrict__ row_ptr,
-                                const int* __restrict__ col_idx, const real* __restrict__ vals,
-                                unsigned short* codes, real* packed) {
-  const long long row = 32LL * blockIdx.x + threadIdx.x;
-  const size_t pitch = pitch_of(rows);
-  const int begin = row < rows ? row_ptr[row] : 0;
-  const int length = row < rows ? row_ptr[row + 1] - begin : 0;
-  // Padding repeats the last column, whose x is near by; an empty row's lies on the diagonal.
-  const int last = length > 0 ? col_idx[begin + length - 1] : (int)min(row, cols - 1LL);
-  for (int k = threadIdx.y; k < longest; k += blockDim.y) {
-    const bool grouped = k < longest / 4 * 4;
-    const size_t slot = grouped ? 4 * (k / 4 * pitch + row) + k % 4 : k * pitch + row;
-    ((Code*)codes)[slot] = (k < length ? col_idx[begin + k] : last) - origin(row, cols);
-    packed[slot] = k < length ? vals[begin + k] : 0;
-  }
-}
 
 template <bool KEPT, typename T>
 __device__ T fetch(const T* from) {
