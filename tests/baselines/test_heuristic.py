@@ -28,7 +28,7 @@ from suite.problem import Op, Problem
 from tests.suite.rows import failed, right
 
 AMONG = baselines()
-DIA = "dia-batch2-keep0"
+DIA = next(author.name for author in AMONG if author.name.startswith("dia-"))
 TREE = Split("diagonal", 0.5, Leaf(("csr_vector-lanes8", "coo")), Leaf((DIA, "coo")))
 
 

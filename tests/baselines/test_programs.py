@@ -12,7 +12,7 @@ from scipy import sparse
 from suite.baselines.files import BASELINES, FileAuthor, baselines
 from suite.formats.base import NotApplicableError
 from suite.harness.bind import bind, check_names
-from suite.harness.compile import Target, compile_source, program_source
+from suite.harness.compile import Cache, Target, program_source
 from suite.harness.parse import parse
 from suite.harness.plan import Plan
 from suite.matrices.base import Matrix, canonical
@@ -51,11 +51,13 @@ def test_the_first_set_is_there_for_both_operations() -> None:
 
 @each_program
 @pytest.mark.parametrize("dtype", DType, ids=lambda d: d.short)
-def test_a_baseline_compiles_without_spilling(author: FileAuthor, op: Op, dtype: DType) -> None:
+def test_a_baseline_compiles_without_spilling(
+    cubins: Cache, author: FileAuthor, op: Op, dtype: DType
+) -> None:
     declaration = parse(author.texts[op])
     check_names(declaration, op, dtype)
     source = program_source(declaration, dtype)
-    compiled = compile_source(source, Target(dtype=dtype))
+    compiled = cubins.compile(source, Target(dtype=dtype))
     lines = (*declaration.prepares, *declaration.launches)
     assert set(compiled.kernels) == {line.kernel for line in lines}
     assert all(r.spill_bytes == 0 and r.stack_bytes == 0 for r in compiled.kernels.values())

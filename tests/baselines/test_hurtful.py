@@ -1,0 +1,66 @@
+"""Every hand-tuned program is right on shapes made to hurt, or says that it does not apply.
+
+Borders that only one program draws are in the tests of the program's kind.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from suite.baselines.files import FileAuthor, baselines
+from suite.harness.evaluate import Evaluator
+from suite.matrices.base import Matrix
+from suite.problem import DType, Op, Problem
+from tests.baselines.judging import around, first_and_last, full_row, named, of_lengths, tally
+
+SHAPES = {
+    "no-rows": sparse.csr_array((0, 709)),
+    "no-columns": sparse.csr_array((70, 0)),
+    "no-entries": sparse.csr_array((70, 131)),
+    "one-element": sparse.csr_array([[2.5]]),
+    "one-row": sparse.csr_array(np.arange(1.0, 300.0)[None, :]),
+    "one-column": sparse.csr_array(np.arange(1.0, 300.0)[:, None]),
+    "one-full-row-among-empty": full_row(97, 613),
+    "one-entry-in-the-last-row": of_lengths([0] * 517 + [1], 37),
+    "explicit-zeros": sparse.csr_array(
+        (np.zeros(64), np.arange(64) % 8, np.arange(0, 65, 8)), shape=(8, 8)
+    ),
+    "odd-edges": sparse.random_array((67, 131), density=0.2, rng=np.random.default_rng(1)).tocsr(),
+    "every-length-up-to-70": sparse.csr_array(np.tri(70, 70) + np.eye(70)),
+    "lengths-around-borders": of_lengths([0, *around(range(11)), *[0] * 3, *[1] * 40], 1100),
+}
+# Dense columns are taken in vectors of four, one whole slice and a part of one, or singly: in each
+# precision one of the two for all shapes, and the other for a few.
+COLUMNS = {DType.FLOAT32: (36, 3), DType.FLOAT64: (3, 36)}
+FEW = ("one-row", "odd-edges", "every-length-up-to-70")
+AUTHORS = baselines()
+# In double precision one program of each file: its other choices differ in numbers only.
+CASES = [(author, DType.FLOAT32) for author in AUTHORS]
+CASES += [(first, DType.FLOAT64) for first, _ in first_and_last(AUTHORS)]
+
+
+@pytest.fixture(scope="module")
+def shapes() -> list[Matrix]:
+    return named("hurtful", SHAPES)
+
+
+def problems(author: FileAuthor, matrices: list[Matrix], dtype: DType) -> list[Problem]:
+    asked = []
+    if author.answers(Op.SPMV):
+        asked += [(Op.SPMV, matrix, 1) for matrix in matrices]
+    if author.answers(Op.SPMM):
+        everywhere, sometimes = COLUMNS[dtype]
+        asked += [(Op.SPMM, matrix, everywhere) for matrix in matrices]
+        asked += [(Op.SPMM, matrix, sometimes) for matrix in matrices if matrix.name in FEW]
+    return [Problem(*one, dtype) for one in asked]
+
+
+@pytest.mark.parametrize(("author", "dtype"), CASES, ids=[f"{a.name}-{d.short}" for a, d in CASES])
+def test_a_baseline_is_right_on_shapes_made_to_hurt(
+    evaluator: Evaluator, shapes: list[Matrix], author: FileAuthor, dtype: DType
+) -> None:
+    found = tally(evaluator, author, problems(author, shapes, dtype))
+    assert found.wrong == []
+    assert found.right >= 3
