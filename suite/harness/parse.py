@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from suite.harness.header import IN_PROGRAMS, Header
 from suite.harness.plan import Declaration, Parameter, ParseError
 from suite.harness.signature import Token, check_directives, check_names, kernels, macros, tokens
 from suite.harness.storage import Storage, choose, known
 
+REMEMBERED = 256  # texts: a program meets many matrices, and reading one takes milliseconds
 MAX_TEXT = 200_000  # characters; the longest hand-written program here has about 10,000
 _FENCE = re.compile(r"\A\s*```[^\n`]*\n(.*?)(?:\n?```\s*)?\Z", re.DOTALL)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def parse(text: str) -> Declaration:
     """Reads a program.
 
