@@ -96,7 +96,9 @@ def outcome(reader: Reader, folder: Path, suffix: str, data: bytes) -> Outcome:
     return found
 
 
-@pytest.mark.parametrize(("suffix", "data"), VALID)
+@pytest.mark.parametrize(
+    ("suffix", "data"), VALID, ids=[f"{i}{suffix}" for i, (suffix, _) in enumerate(VALID)]
+)
 def test_the_files_that_are_damaged_here_are_valid(
     reader: Reader, folder: Path, suffix: str, data: bytes
 ) -> None:
