@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= dev,train
 ARGS ?=
+SPREAD := tests/baselines tests/emulator tests/formats tests/matrices
 comma := ,
 FUZZED := tests/harness/test_parse_fuzz.py tests/matrices/test_readers_fuzz.py \
 	tests/matrices/test_matrix_market_fuzz.py tests/matrices/test_matlab.py
@@ -15,7 +16,8 @@ bench: $(READY)  ## Compile, verify and compare every baseline; results go to ML
 	$(BIN)/python -m pytest suite --benchmark-only $(ARGS)
 
 test: lint  ## Everything that can be tested on this host
-	$(BIN)/python -m pytest tests $(ARGS)
+	$(BIN)/python -m pytest $(SPREAD) -n 2 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest tests $(addprefix --ignore=,$(SPREAD)) $(ARGS)
 
 fuzz: $(READY)  ## Longer hunts for text and files that the parser and the readers cannot take
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-20000} $(BIN)/python -m pytest $(FUZZED) $(ARGS)
