@@ -20,7 +20,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "part": ("part", "partial", "piece", "psum"),
     "i": ("i", "u", "ii", "q"),
     "j": ("j", "jj_", "jx", "h"),
-    "first": ("first", "base", "offset0", "from"),
+    "first": ("first", "begin_", "offset0", "lead"),
     "team": ("team", "group", "sub", "warp_row"),
     "at": ("at", "quad", "pos", "slot_col"),
     "length": ("length", "ld", "stride", "len"),
@@ -48,7 +48,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "entry": ("entry", "key", "wanted", "position"),
     "unit": ("unit", "thread", "gid", "t", "id"),
     # Constants, which are macros: capitals only
-    "LANES": ("LANES", "TEAM", "WIDTH", "TPR", "THREADS_PER_ROW"),
+    "LANES": ("LANES", "WIDTH", "TPR", "THREADS_PER_ROW"),
     "BLOCK": ("BLOCK", "THREADS", "BLOCK_SIZE", "TPB"),
     "BATCH": ("BATCH", "DEPTH", "AHEAD", "INFLIGHT"),
     "ROWS": ("ROWS", "ROWS_PER_THREAD", "RPT", "HEIGHT"),
@@ -59,6 +59,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "KEEP": ("KEEP", "KEEP_MB", "RESIDENT_MB"),
     "SLICE": ("SLICE", "SLICE_ROWS", "STRIP"),
     "LIMIT": ("LIMIT", "LONG_ROW", "CUTOFF"),
+    "PER_ROW": ("PER_ROW", "ACROSS", "VECTORS_A_ROW"),
+    "TEAM": ("TEAM", "GROUP", "SHARERS"),
+    "WIDE": ("WIDE", "VEC", "WIDE_LOAD"),
     "WAVES": ("WAVES", "PER_SM", "OVERSUB"),
     # Functions and arrays of the program's own
     "multiply": ("multiply", "spmv_kernel", "product_kernel", "run", "kernel", "compute"),
@@ -72,6 +75,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "row_of": ("row_of", "find_row", "search_row"),
     "divide": ("divide", "find_starts", "cut", "mark_rows"),
     "starts": ("starts", "first_rows", "row_starts", "bounds"),
+    "slices_": ("slices_", "tiles_across", "col_tiles", "parts_across"),
+    "put": ("put", "stream_out", "write", "store_vec"),
+    "to": ("to", "where", "dest"),
+    "from": ("from", "src", "Bcol", "dense_col"),
     "load": ("load", "fetch", "get"),
 }
 

@@ -32,7 +32,7 @@ def sensible(p: Parameters) -> bool:
 def start(p: Parameters, op: Op, fmt: str, idea: str) -> Draft:
     """A draft with the constants that the parameters give."""
     names = {"lanes", "block", "keep", "edge", "split", "items", "limit", "tile", "rows"}
-    draft = Draft(op, fmt, idea, {k.upper(): int(v) for k, v in p.items() if k in names})
+    draft = Draft(op, fmt, idea, {k.upper(): v for k, v in p.items() if k in names and isinstance(v, int)})
     if p.get("form") != "loop" and "depth" in p:
         draft.constants["BATCH"] = int(p["depth"])
     return draft
