@@ -18,6 +18,7 @@ from suite.harness.bind import DENSE, OUTPUT, PROBLEM_SIZES
 from suite.harness.parse import parse, unwrap
 from suite.harness.plan import Declaration, LaunchLine
 from suite.harness.signature import Token, tokens
+from suite.harness.storage import choose, device_formats
 
 _USES: Mapping[str, str] = {
     "__ldcs": "ldcs", "__ldg": "ldg", "__ldcg": "ldcg", "__ldca": "ldca", "__ldlu": "ldlu",
@@ -57,7 +58,7 @@ def describe(text: str) -> str:
     arrays = [f"{a.dtype}:{_at_probes(a.count, declaration)}" for a in declaration.derived]
     launches = [_geometry(line, declaration) for line in declaration.launches]
     return " | ".join(
-        [f"{declaration.op} {declaration.format.spelling}", " ".join(launches), *arrays,
+        [f"{declaration.op} {declaration.spelling}", " ".join(launches), *arrays,
          " ".join(sorted(marks))]
     )
 
@@ -97,6 +98,9 @@ def _offered() -> frozenset[str]:
     names = set(PROBLEM_SIZES) | set(DENSE.values()) | set(OUTPUT.values())
     for fmt in formats().values():
         names |= {fmt.name, *fmt.size_names, *fmt.index_names, *fmt.value_names}
+    for name in device_formats():
+        storage = choose(name, {})
+        names |= {name, *storage.taken}
     return frozenset(names | {"grid", "block", "shared", "zero", "ceildiv", "ushort", "uchar"}
                      | {"c", "sigma", "b", "percent", "spmv", "spmm"})
 

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 
 from suite.formats.base import NotApplicableError
 from suite.harness.arithmetic import evaluate, names_in
+from suite.harness.bind import with_sizes
 from suite.harness.parse import parse
 from suite.matrices.structure import facts
 from suite.problem import Op, Problem
@@ -17,6 +18,7 @@ from training.teacher import (
     spmm_rows,
     spmv_balanced,
     spmv_dense,
+    spmv_device,
     spmv_entries,
     spmv_rows,
 )
@@ -25,7 +27,7 @@ from training.teacher.writing import Writing, drawn, options
 
 STRATEGIES: Mapping[str, Strategy] = {
     strategy.name: strategy
-    for module in (spmv_rows, spmv_entries, spmv_balanced, spmv_dense, spmm_rows, spmm_other)
+    for module in (spmv_rows, spmv_entries, spmv_balanced, spmv_dense, spmv_device, spmm_rows, spmm_other)
     for strategy in module.STRATEGIES
 }
 TRIES = 6  # combinations of a strategy that are tried before it is taken not to apply
@@ -74,7 +76,7 @@ class Asked:
         Requirements on sizes that only a conversion would tell are taken to hold.
         """
         declaration = parse(text)
-        known = self._known | declaration.constants
+        known = with_sizes(declaration, self._known)
         for expression, _ in declaration.requires:
             if names_in(expression) <= known.keys() and not evaluate(expression, known):
                 return False

@@ -6,16 +6,17 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
-from suite.formats import make
 from suite.harness.bind import ARRAY_TYPES, DENSE, OUTPUT, PROBLEM_SIZES
+from suite.harness.storage import Storage, choose
 from suite.problem import Op
 from training.teacher.writing import Lines, Writing
 
 Value = int | str
 Parameters = Mapping[str, Value]
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_PLAIN = frozenset({"row", "k", "lane", "i", "begin", "col", "end", "first", "step", "low", "high"})
 _C_TYPE = {"int32": "int"}
 
 
@@ -49,6 +50,12 @@ class Draft:
     launches: list[str] = field(default_factory=list)
     kernels: list[tuple[str, str, Lines]] = field(default_factory=list)
 
+    @property
+    def storage(self) -> Storage:
+        """What the format line brings along."""
+        name, *given = self.fmt.split()
+        return choose(name, {k: int(v) for k, _, v in (word.partition("=") for word in given)})
+
     def text(self, w: Writing) -> str:
         """The program as ``w`` writes it."""
         used = {word for line in self._all_lines() for word in _WORD.findall(line)}
@@ -75,7 +82,7 @@ class Draft:
             lines += [*self._kernel(w, name, bounds, body), ""]
         while not lines[-1]:
             lines.pop()
-        return w.finish(lines, constants)
+        return w.finish(lines, constants, _taken(self.storage.support))
 
     def _code_lines(self) -> Iterator[str]:
         yield from self.functions
@@ -97,16 +104,18 @@ class Draft:
         return [*w.head(start, parameters), *(f"\t{line}" if line[0] != "#" else line for line in body), "}"]
 
     def _parameters(self, used: set[str], preparing: bool) -> dict[str, list[str]]:
-        name, *given = self.fmt.split()
-        fmt = make(name, {k: int(v) for k, v in (word.split("=") for word in given)})
+        storage = self.storage
+        fmt = storage.format
         read = {k: f"const {_C_TYPE[v]}*" for k, v in fmt.index_names.items()}
         read |= dict.fromkeys(fmt.value_names, "const real*")
+        read |= {a.name: f"const {ARRAY_TYPES[a.dtype][0]}*" for a in storage.derived}
         for kind, array, dtype, _ in self.arrays:
             const = "const " if kind == "derived" and not preparing else ""
             read[array] = f"{const}{ARRAY_TYPES[dtype][0]}*"
+        sizes = (*PROBLEM_SIZES, *fmt.size_names, *(size[0] for size in storage.sizes))
         dense, output = DENSE[self.op], OUTPUT[self.op]
         return {
-            "sizes": [f"int {s}" for s in (*PROBLEM_SIZES, *fmt.size_names) if s in used],
+            "sizes": [f"int {s}" for s in sizes if s in used],
             "matrix": [f"{kind} __restrict__ {k}" for k, kind in read.items() if k in used],
             "dense": [f"const real* __restrict__ {dense}"] if dense in used else [],
             "output": [f"real* __restrict__ {output}"] if output in used else [],
@@ -140,6 +149,12 @@ class Strategy:
         all_values = itertools.product(*self.choices.values())
         combined = (dict(zip(self.choices, values, strict=True)) for values in all_values)
         return tuple(one for one in combined if self.fits(one))
+
+
+@cache
+def _taken(support: str) -> frozenset[str]:
+    """Names in a device format's code that a program would hide."""
+    return frozenset(_WORD.findall(support)) - _PLAIN
 
 
 def _numbers(line: str, constants: Mapping[str, int]) -> str:

@@ -140,6 +140,15 @@ class Writing:
         head = f"for (int {variable} = 0; {variable} < {name}; {self.count(variable, '1')})"
         return ["#pragma unroll", *self._block(head, body(variable))]
 
+    def unrolled(
+        self, variable: str, name: str, times: int, body: Callable[[str], Lines]
+    ) -> Lines:
+        """As ``repeat_each``, of statements that cannot stand side by side."""
+        if times == 1:
+            return body("0")
+        head = f"for (int {variable} = 0; {variable} < {name}; {self.count(variable, '1')})"
+        return ["#pragma unroll", *self._block(head, body(variable), always=True)]
+
     def halve(self, variable: str, start: str, body: Lines, least: str = "0") -> Lines:
         """A loop over ``start``, half of it and so on, as long as more than ``least``."""
         half = f"{variable} >>= 1" if self.divide == "shift" else f"{variable} /= 2"
@@ -224,25 +233,34 @@ class Writing:
             lines[-1] += piece
         return lines
 
-    def finish(self, lines: Iterable[str], constants: Mapping[str, int]) -> str:
-        """The text: with its own names, its constants where they belong, and spaces for tabs."""
+    def finish(
+        self, lines: Iterable[str], constants: Mapping[str, int], fixed: frozenset[str]
+    ) -> str:
+        """The text: with its own names, its constants where they belong, and spaces for tabs.
+
+        Args:
+            lines: What the other methods gave.
+            constants: The program's own.
+            fixed: Names that belong to its format.
+        """
         replaced = {k: str(v) for k, v in constants.items()} if self.constants == "number" else {}
         lines = [_each_word(line, replaced) if _is_code(line) else line for line in lines]
         if self.constants != "let":
             lines = [computed(line) if self.constants == "number" or "//!" in line else line
                      for line in lines]
         words = {word for line in lines if _is_code(line) for word in _WORD.findall(line)}
-        renamed = self._renamed(words)
+        renamed = self._renamed(words, fixed)
         out = [_each_word(line, renamed) if _is_code(line) else line for line in lines]
         return "\n".join(line.replace("\t", " " * self.indent) for line in out) + "\n"
 
-    def _renamed(self, words: set[str]) -> dict[str, str]:
+    def _renamed(self, words: set[str], fixed: frozenset[str]) -> dict[str, str]:
         if not self.names:
             return {}
         rng = random.Random(self.names)
-        taken = (words - NAMES.keys()) | RESERVED
+        free_to_rename = (words & NAMES.keys()) - fixed
+        taken = (words - free_to_rename) | RESERVED | fixed
         renamed: dict[str, str] = {}
-        for word in sorted(words & NAMES.keys()):
+        for word in sorted(free_to_rename):
             free = [name for name in NAMES[word] if name not in taken]
             renamed[word] = rng.choice(free or [word])
             taken.add(renamed[word])
