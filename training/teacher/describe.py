@@ -21,16 +21,38 @@ from suite.harness.signature import Token, tokens
 from suite.harness.storage import choose, device_formats
 
 _USES: Mapping[str, str] = {
-    "__ldcs": "ldcs", "__ldg": "ldg", "__ldcg": "ldcg", "__ldca": "ldca", "__ldlu": "ldlu",
-    "__stcs": "stcs", "__stcg": "stcg", "atomicAdd": "atomic", "__shared__": "shared",
-    "__syncthreads": "barrier", "__syncwarp": "syncwarp", "__shfl_sync": "shuffle",
-    "__shfl_down_sync": "sum", "__shfl_xor_sync": "sum", "__shfl_up_sync": "scan",
-    "__ballot_sync": "vote", "__any_sync": "vote", "__reduce_max_sync": "vote",
-    "__reduce_add_sync": "sum", "sizeof": "bytes", "int2": "int2", "int4": "int4", "real2": "real2",
-    "real4": "real4", "float2": "real2", "float4": "float4", "double2": "real2",
+    "__ldcs": "ldcs",
+    "__ldg": "ldg",
+    "__ldcg": "ldcg",
+    "__ldca": "ldca",
+    "__ldlu": "ldlu",
+    "__stcs": "stcs",
+    "__stcg": "stcg",
+    "atomicAdd": "atomic",
+    "__shared__": "shared",
+    "__syncthreads": "barrier",
+    "__syncwarp": "syncwarp",
+    "__shfl_sync": "shuffle",
+    "__shfl_down_sync": "sum",
+    "__shfl_xor_sync": "sum",
+    "__shfl_up_sync": "scan",
+    "__ballot_sync": "vote",
+    "__any_sync": "vote",
+    "__reduce_max_sync": "vote",
+    "__reduce_add_sync": "sum",
+    "sizeof": "bytes",
+    "int2": "int2",
+    "int4": "int4",
+    "real2": "real2",
+    "real4": "real4",
+    "float2": "real2",
+    "float4": "float4",
+    "double2": "real2",
     "__launch_bounds__": "bounds",
 }
-_TYPES = frozenset({"real", "real2", "real4", "int", "unsigned", "float", "double", "float4", "bool"})
+_TYPES = frozenset(
+    {"real", "real2", "real4", "int", "unsigned", "float", "double", "float4", "bool"}
+)
 _WORDS = frozenset(
     """auto bool break case char const constexpr continue do double else extern false float for if int
     long return short signed sizeof static struct switch template true typedef typename unsigned void
@@ -58,8 +80,12 @@ def describe(text: str) -> str:
     arrays = [f"{a.dtype}:{_at_probes(a.count, declaration)}" for a in declaration.derived]
     launches = [_geometry(line, declaration) for line in declaration.launches]
     return " | ".join(
-        [f"{declaration.op} {declaration.spelling}", " ".join(launches), *arrays,
-         " ".join(sorted(marks))]
+        [
+            f"{declaration.op} {declaration.spelling}",
+            " ".join(launches),
+            *arrays,
+            " ".join(sorted(marks)),
+        ]
     )
 
 
@@ -101,8 +127,11 @@ def _offered() -> frozenset[str]:
     for name in device_formats():
         storage = choose(name, {})
         names |= {name, *storage.taken}
-    return frozenset(names | {"grid", "block", "shared", "zero", "ceildiv", "ushort", "uchar"}
-                     | {"c", "sigma", "b", "percent", "spmv", "spmm"})
+    return frozenset(
+        names
+        | {"grid", "block", "shared", "zero", "ceildiv", "ushort", "uchar"}
+        | {"c", "sigma", "b", "percent", "spmv", "spmm"}
+    )
 
 
 def _constexprs(code: Sequence[Token]) -> Iterator[tuple[str, int]]:

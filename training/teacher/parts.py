@@ -131,9 +131,9 @@ def hinted(
 
 def kept(w: Writing, size: str) -> Lines:
     """Decides whether a block reads its part of ``size`` bytes as if for keeps."""
-    return w.note("Some blocks leave their part of the matrix in the L2 for the next time.") + w.define(
-        "bool", "kept", f"blockIdx.x % 32 * ((float){size}) < 32.0f * KEEP * (1 << 20)"
-    )
+    return w.note(
+        "Some blocks leave their part of the matrix in the L2 for the next time."
+    ) + w.define("bool", "kept", f"blockIdx.x % 32 * ((float){size}) < 32.0f * KEEP * (1 << 20)")
 
 
 def sum_lanes(w: Writing, lanes: str, variable: str = "sum", least: str = "0") -> Lines:
@@ -168,11 +168,17 @@ def in_grid(
     """
     full = f"ceildiv({rows},{per_block})"
     if mapping == "direct":
-        return w.define("long long", "first", f"(long long)blockIdx.x * {per_block}") + body(rows), full
+        return w.define("long long", "first", f"(long long)blockIdx.x * {per_block}") + body(
+            rows
+        ), full
     draft.constants["WAVES"] = 8
     grid = f"min({full},sms*WAVES)"
     if mapping == "stride":
-        start, limit, by = f"(long long)blockIdx.x * {per_block}", rows, f"(long long)gridDim.x * {per_block}"
+        start, limit, by = (
+            f"(long long)blockIdx.x * {per_block}",
+            rows,
+            f"(long long)gridDim.x * {per_block}",
+        )
         before: Lines = []
     else:
         start, limit, by = f"(long long){rows} * blockIdx.x / gridDim.x", "last", per_block
@@ -199,9 +205,13 @@ def narrow_columns(w: Writing, draft: Draft, how: str, count: str, hint: str) ->
         draft.arrays.append(("derived", "short_cols", "ushort", count))
         draft.prepares.append(f"narrow grid=ceildiv({count},256) block=256")
         draft.kernels.append(
-            ("narrow", "", [
-                f"const long long k = {w.global_thread('256')};",
-                *w.when(f"k < {spaced}", ["short_cols[k] = (unsigned short)col_idx[k];"]),
-            ])
+            (
+                "narrow",
+                "",
+                [
+                    f"const long long k = {w.global_thread('256')};",
+                    *w.when(f"k < {spaced}", ["short_cols[k] = (unsigned short)col_idx[k];"]),
+                ],
+            )
         )
     return lambda index: w.fetch("short_cols", index, hint)

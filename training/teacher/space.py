@@ -27,7 +27,15 @@ from training.teacher.writing import Writing, drawn, options
 
 STRATEGIES: Mapping[str, Strategy] = {
     strategy.name: strategy
-    for module in (spmv_rows, spmv_entries, spmv_balanced, spmv_dense, spmv_device, spmm_rows, spmm_other)
+    for module in (
+        spmv_rows,
+        spmv_entries,
+        spmv_balanced,
+        spmv_dense,
+        spmv_device,
+        spmm_rows,
+        spmm_other,
+    )
     for strategy in module.STRATEGIES
 }
 TRIES = 6  # combinations of a strategy that are tried before it is taken not to apply
@@ -51,24 +59,32 @@ class Program:
     @cached_property
     def text(self) -> str:
         """The program."""
-        return STRATEGIES[self.strategy].render(dict(self.parameters), self.writing).text(self.writing)
+        return (
+            STRATEGIES[self.strategy].render(dict(self.parameters), self.writing).text(self.writing)
+        )
 
 
 class Asked:
-    """A problem, and what has been found out about which programs apply to it."""
+    """A problem, and what has been found out about which programs apply to it.
 
-    def __init__(self, problem: Problem) -> None:
+    Args:
+        problem: What is asked.
+        known: Another problem with the same matrix, so that nothing is found out twice.
+    """
+
+    def __init__(self, problem: Problem, known: Asked | None = None) -> None:
         csr = problem.matrix.csr
         self.problem = problem
+        self._facts = known._facts if known else facts(csr)
         self._known = {
             "rows": csr.shape[0],
             "cols": csr.shape[1],
             "nnz": int(csr.nnz),
             "n": problem.columns,
             "itemsize": problem.dtype.numpy.itemsize,
-            **facts(csr),
+            **self._facts,
         }
-        self._formats: dict[str, bool] = {}
+        self._formats: dict[str, bool] = known._formats if known else {}
 
     def accepts(self, text: str) -> bool:
         """Whether format and ``require`` lines of a program accept the problem.
@@ -149,7 +165,11 @@ def _step(program: Program, rng: random.Random) -> Program:
     if name in free:
         value = rng.choice(strategy.choices[name])
         changed = tuple((k, value if k == name else v) for k, v in program.parameters)
-        return replace(program, parameters=changed) if changed in combinations(strategy.name) else program
+        return (
+            replace(program, parameters=changed)
+            if changed in combinations(strategy.name)
+            else program
+        )
     seed = rng.randrange(1, 1 << 30)
     value = seed if name == "names" else rng.choice(written[name])
     return replace(program, writing=replace(program.writing, **{name: value}))

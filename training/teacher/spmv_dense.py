@@ -52,10 +52,18 @@ def _dia(p: Parameters, w: Writing) -> Draft:
         return [line] if rows == 1 else w.when(f"{row} < rows", [line])
 
     per_block = "BLOCK * ROWS" if rows > 1 else "BLOCK"
-    base = [*w.define("long long", "base", f"(long long)blockIdx.x * {'(BLOCK * ROWS)' if rows > 1 else 'BLOCK'}")]
+    base = [
+        *w.define(
+            "long long",
+            "base",
+            f"(long long)blockIdx.x * {'(BLOCK * ROWS)' if rows > 1 else 'BLOCK'}",
+        )
+    ]
     work = ["real sum = 0;" if rows == 1 else "real sum[ROWS] = {};", *decide]
     if p["edge"] == "apart":
-        inside = f"base >= reach && base + {per_block} <= rows && base + {per_block} + reach <= cols"
+        inside = (
+            f"base >= reach && base + {per_block} <= rows && base + {per_block} + reach <= cols"
+        )
         work += [
             *w.note("No diagonal of these rows leaves the matrix."),
             *w.define("bool", "inside", inside),
@@ -79,8 +87,12 @@ def _dia(p: Parameters, w: Writing) -> Draft:
 def _dia_vectors(p: Parameters, w: Writing) -> Draft:
     rows = int(p["rows"])
     vector = VECTORS[rows]
-    draft = start(p, Op.SPMV, "dia", f"{rows} neighbouring rows a thread, whose values on a diagonal"
-                  " are one vector.")
+    draft = start(
+        p,
+        Op.SPMV,
+        "dia",
+        f"{rows} neighbouring rows a thread, whose values on a diagonal are one vector.",
+    )
     draft.requires.append("rows + cols < 2147480000")
     streams = p["hint"] == "stream" and rows == 2  # there is no such load of four doubles
     where = f"(const {vector}*)(vals + (size_t)k * pitch + row)"
@@ -96,24 +108,46 @@ def _dia_vectors(p: Parameters, w: Writing) -> Draft:
         *w.define(vector, "val", load),
         *[line for i in range(rows) for line in add(i)],
     ]
-    stores = [line for i in range(rows) for line in (
-        w.when(f"row + {i} < rows", [f"y[row + {i}] = sum[{i}];"]) if i else ["y[row] = sum[0];"])]
+    stores = [
+        line
+        for i in range(rows)
+        for line in (
+            w.when(f"row + {i} < rows", [f"y[row + {i}] = sum[{i}];"])
+            if i
+            else ["y[row] = sum[0];"]
+        )
+    ]
     draft.launches.append("multiply grid=ceildiv(rows,BLOCK*ROWS) block=BLOCK")
-    draft.kernels.append(("multiply", "", [
-        *w.define("int", "row", "(blockIdx.x * BLOCK + threadIdx.x) * ROWS"),
-        *w.guarded("row < rows", "row >= rows", [
-            "real sum[ROWS] = {};",
-            *w.each("int", "k", "0", "k < diags", "1", body, int(p["depth"])),
-            *stores,
-        ]),
-    ]))
+    draft.kernels.append(
+        (
+            "multiply",
+            "",
+            [
+                *w.define("int", "row", "(blockIdx.x * BLOCK + threadIdx.x) * ROWS"),
+                *w.guarded(
+                    "row < rows",
+                    "row >= rows",
+                    [
+                        "real sum[ROWS] = {};",
+                        *w.each("int", "k", "0", "k < diags", "1", body, int(p["depth"])),
+                        *stores,
+                    ],
+                ),
+            ],
+        )
+    )
     return draft
 
 
 def _bsr_rows(p: Parameters, w: Writing) -> Draft:
     edge, lanes = int(p["edge"]), int(p["lanes"])
-    draft = start(p, Op.SPMV, f"bsr b={edge}", "A thread for each row of a block"
-                  + (f", {lanes} blocks of a block row side by side." if lanes > 1 else "."))
+    draft = start(
+        p,
+        Op.SPMV,
+        f"bsr b={edge}",
+        "A thread for each row of a block"
+        + (f", {lanes} blocks of a block row side by side." if lanes > 1 else "."),
+    )
     draft.requires += ["cols < 2147483600", "longest <= 65536"]
     vals = w.fetch("vals", "slot + j", STREAM if p["hint"] == "stream" else "")
     vals0 = w.fetch("vals", "slot", STREAM if p["hint"] == "stream" else "")
@@ -130,8 +164,15 @@ def _bsr_rows(p: Parameters, w: Writing) -> Draft:
     ]
     loop = [
         *w.define("int", "end", "row_ptr[block_row + 1]"),
-        *w.each("int", "k", "row_ptr[block_row]" + (" + lane" if lanes > 1 else ""), "k < end",
-                "LANES" if lanes > 1 else "1", body, int(p["depth"])),
+        *w.each(
+            "int",
+            "k",
+            "row_ptr[block_row]" + (" + lane" if lanes > 1 else ""),
+            "k < end",
+            "LANES" if lanes > 1 else "1",
+            body,
+            int(p["depth"]),
+        ),
     ]
     where = [
         *w.define("long long", "unit", w.global_thread("BLOCK")),
@@ -139,8 +180,14 @@ def _bsr_rows(p: Parameters, w: Writing) -> Draft:
     ]
     if lanes == 1:
         inner = ["real sum = 0;", *loop, "y[unit] = sum;"]
-        kernel = [*where, *w.guarded("unit < rows", "unit >= rows", [
-            *w.define("int", "block_row", w.over("unit", "EDGE", edge)), *inner])]
+        kernel = [
+            *where,
+            *w.guarded(
+                "unit < rows",
+                "unit >= rows",
+                [*w.define("int", "block_row", w.over("unit", "EDGE", edge)), *inner],
+            ),
+        ]
         grid = "ceildiv(rows,BLOCK)"
     else:
         kernel = [
@@ -150,9 +197,15 @@ def _bsr_rows(p: Parameters, w: Writing) -> Draft:
             "real sum = 0;",
             *w.when("block_row < block_rows", loop),
             *w.note("Lanes that hold the same row are EDGE apart."),
-            *w.halve("step", "EDGE * LANES / 2",
-                     [f"sum += __shfl_{w.reduce}_sync({ALL}, sum, step);"], "EDGE - 1"),
-            *w.when("lane == 0 && block_row * EDGE + row < rows", ["y[block_row * EDGE + row] = sum;"]),
+            *w.halve(
+                "step",
+                "EDGE * LANES / 2",
+                [f"sum += __shfl_{w.reduce}_sync({ALL}, sum, step);"],
+                "EDGE - 1",
+            ),
+            *w.when(
+                "lane == 0 && block_row * EDGE + row < rows", ["y[block_row * EDGE + row] = sum;"]
+            ),
         ]
         grid = "ceildiv(block_rows*EDGE*LANES,BLOCK)"
     draft.launches.append(f"multiply grid={grid} block=BLOCK")
@@ -163,8 +216,13 @@ def _bsr_rows(p: Parameters, w: Writing) -> Draft:
 def _bsr_values(p: Parameters, w: Writing) -> Draft:
     edge, wide, lanes = int(p["edge"]), int(p["wide"]), int(p["lanes"])
     team = edge * (edge // wide) * lanes
-    draft = start(p, Op.SPMV, f"bsr b={edge}", "A team for each block row, a vector of a block's"
-                  " values to each thread, so that the values are read without a gap.")
+    draft = start(
+        p,
+        Op.SPMV,
+        f"bsr b={edge}",
+        "A team for each block row, a vector of a block's"
+        " values to each thread, so that the values are read without a gap.",
+    )
     draft.requires += ["cols < 2147483600", "longest <= 65536"]
     draft.constants |= {"PER_ROW": edge // wide, "TEAM": team, "WIDE": wide}
     hint = STREAM if p["hint"] == "stream" and wide < 4 else ""
@@ -182,7 +240,9 @@ def _bsr_values(p: Parameters, w: Writing) -> Draft:
         corner = "0"
     body = [
         *w.define("int", "col", "col_idx[k] * EDGE" + (f" + {corner}" if corner != "0" else "")),
-        *w.define("size_t", "slot", "(size_t)k * (EDGE * EDGE) + cell" + (" * WIDE" if wide > 1 else "")),
+        *w.define(
+            "size_t", "slot", "(size_t)k * (EDGE * EDGE) + cell" + (" * WIDE" if wide > 1 else "")
+        ),
         *add,
     ]
     same = f"sum += __shfl_xor_sync({ALL}, sum, step);"
@@ -203,13 +263,25 @@ def _bsr_values(p: Parameters, w: Writing) -> Draft:
         *w.define("int", "lane", w.rest("threadIdx.x", "TEAM", team)),
         *w.define("int", "cell", "lane % (EDGE * PER_ROW)" if lanes > 1 else "lane"),
         "real sum = 0;",
-        *w.when("block_row < block_rows", [
-            *w.define("int", "end", "row_ptr[block_row + 1]"),
-            *w.each("int", "k", first, "k < end", "LANES" if lanes > 1 else "1", body,
-                    int(p["depth"])),
-        ]),
+        *w.when(
+            "block_row < block_rows",
+            [
+                *w.define("int", "end", "row_ptr[block_row + 1]"),
+                *w.each(
+                    "int",
+                    "k",
+                    first,
+                    "k < end",
+                    "LANES" if lanes > 1 else "1",
+                    body,
+                    int(p["depth"]),
+                ),
+            ],
+        ),
         *sums,
-        *w.define("long long", "row", "block_row * EDGE + cell" + (" / PER_ROW" if per_row > 1 else "")),
+        *w.define(
+            "long long", "row", "block_row * EDGE + cell" + (" / PER_ROW" if per_row > 1 else "")
+        ),
         *w.when(f"{mine}row < rows", ["y[row] = sum;"]),
     ]
     draft.launches.append("multiply grid=ceildiv(block_rows*TEAM,BLOCK) block=BLOCK")
@@ -226,28 +298,44 @@ def _team_fits(p: Parameters) -> bool:
 LIGHT = {"depth": (1, 2, 4), "hint": ("none", "stream")}
 STRATEGIES = (
     Strategy(
-        "spmv dia rows", Op.SPMV,
-        {"block": BLOCKS, "rows": (1, 2, 4, 8), "edge": ("checked", "apart"), "depth": (1, 2, 4, 8),
-         "hint": ("none", "stream", "keep"), "keep": (12, 24, 36)},
-        _dia, lambda p: p["hint"] == "keep" or p["keep"] == 24,
+        "spmv dia rows",
+        Op.SPMV,
+        {
+            "block": BLOCKS,
+            "rows": (1, 2, 4, 8),
+            "edge": ("checked", "apart"),
+            "depth": (1, 2, 4, 8),
+            "hint": ("none", "stream", "keep"),
+            "keep": (12, 24, 36),
+        },
+        _dia,
+        lambda p: p["hint"] == "keep" or p["keep"] == 24,
     ),
     Strategy(
-        "spmv dia vectors", Op.SPMV,
+        "spmv dia vectors",
+        Op.SPMV,
         {"block": BLOCKS, "rows": (2, 4), "depth": (1, 2, 4, 8), "hint": ("none", "stream")},
-        _dia_vectors, lambda p: p["rows"] == 2 or p["hint"] == "none",
+        _dia_vectors,
+        lambda p: p["rows"] == 2 or p["hint"] == "none",
     ),
     Strategy(
-        "spmv bsr rows", Op.SPMV,
-        {"edge": (2, 3, 4, 5, 8, 16), "lanes": (1,), "block": BLOCKS, **LIGHT}, _bsr_rows,
+        "spmv bsr rows",
+        Op.SPMV,
+        {"edge": (2, 3, 4, 5, 8, 16), "lanes": (1,), "block": BLOCKS, **LIGHT},
+        _bsr_rows,
     ),
     Strategy(
-        "spmv bsr teams", Op.SPMV,
-        {"edge": (2, 4, 8), "lanes": (2, 4, 8), "block": BLOCKS, **LIGHT}, _bsr_rows,
+        "spmv bsr teams",
+        Op.SPMV,
+        {"edge": (2, 4, 8), "lanes": (2, 4, 8), "block": BLOCKS, **LIGHT},
+        _bsr_rows,
         lambda p: int(p["edge"]) * int(p["lanes"]) <= 32,
     ),
     Strategy(
-        "spmv bsr values", Op.SPMV,
+        "spmv bsr values",
+        Op.SPMV,
         {"edge": (2, 4, 8), "wide": (1, 2, 4), "lanes": (1, 2, 4), "block": BLOCKS, **LIGHT},
-        _bsr_values, _team_fits,
+        _bsr_values,
+        _team_fits,
     ),
 )

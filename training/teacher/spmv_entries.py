@@ -40,7 +40,8 @@ def _each(w: Writing, p: Parameters, a: Arrays) -> Lines:
     return [
         *w.define("long long", "k", w.global_thread("BLOCK")),
         *w.guarded(
-            f"k < {a.count}", f"k >= {a.count}",
+            f"k < {a.count}",
+            f"k >= {a.count}",
             [f"atomicAdd({w.at('y', row)}, {_product(w, a, hint, 'k')});"],
         ),
     ]
@@ -60,7 +61,8 @@ def _runs(w: Writing, p: Parameters, a: Arrays) -> Lines:
     return [
         *w.define("long long", "first", f"({w.global_thread('BLOCK')}) * ITEMS"),
         *w.guarded(
-            f"first < {a.count}", f"first >= {a.count}",
+            f"first < {a.count}",
+            f"first >= {a.count}",
             [
                 *w.define("long long", "end", f"min(first + ITEMS, (long long){a.count})"),
                 f"int run_row = {a.row}[first];",
@@ -82,7 +84,9 @@ def scan_rows(w: Writing) -> Lines:
     return [
         *w.double("step", "1", "32", take),
         f"const int next = __shfl_down_sync({ALL}, row, 1);",
-        *w.when("row >= 0 && (lane == 31 || next != row)", [f"atomicAdd({w.at('y', 'row')}, sum);"]),
+        *w.when(
+            "row >= 0 && (lane == 31 || next != row)", [f"atomicAdd({w.at('y', 'row')}, sum);"]
+        ),
     ]
 
 
@@ -129,8 +133,10 @@ def _vectors(w: Writing, p: Parameters, a: Arrays) -> Lines:
                 *w.when(
                     f"k + 1 < {a.count}",
                     [
-                        *w.when("pair.y != row", [
-                            f"atomicAdd({w.at('y', 'row')}, sum);", "row = pair.y;", "sum = 0;"]),
+                        *w.when(
+                            "pair.y != row",
+                            [f"atomicAdd({w.at('y', 'row')}, sum);", "row = pair.y;", "sum = 0;"],
+                        ),
                         "sum += val.y * x[col.y];",
                     ],
                 ),
@@ -158,8 +164,12 @@ def _coo(p: Parameters, w: Writing) -> Draft:
 
 
 def _hyb(p: Parameters, w: Writing) -> Draft:
-    draft = start(p, Op.SPMV, f"hyb percent={p['percent']}",
-                  "Rows up to a width as ELL, what is beyond as coordinates.")
+    draft = start(
+        p,
+        Op.SPMV,
+        f"hyb percent={p['percent']}",
+        "Rows up to a width as ELL, what is beyond as coordinates.",
+    )
     body, grid, _ = KINDS[str(p["kind"])]
     draft.launches += [
         "multiply grid=ceildiv(rows,BLOCK) block=BLOCK",
@@ -177,25 +187,46 @@ def _few(p: Parameters) -> bool:
 
 STRATEGIES = (
     Strategy(
-        "spmv coo each", Op.SPMV,
-        {"kind": ("each",), "items": (4,), "block": BLOCKS, "hint": ("none", "stream")}, _coo,
-    ),
-    Strategy(
-        "spmv coo runs", Op.SPMV,
-        {"kind": ("runs",), "items": (2, 4, 8, 16, 32), "block": BLOCKS, "hint": ("none", "stream")},
+        "spmv coo each",
+        Op.SPMV,
+        {"kind": ("each",), "items": (4,), "block": BLOCKS, "hint": ("none", "stream")},
         _coo,
     ),
     Strategy(
-        "spmv coo scan", Op.SPMV,
-        {"kind": ("scan", "vectors"), "items": (1, 2, 4, 8), "block": BLOCKS,
-         "hint": ("none", "stream")},
-        _coo, _few,
+        "spmv coo runs",
+        Op.SPMV,
+        {
+            "kind": ("runs",),
+            "items": (2, 4, 8, 16, 32),
+            "block": BLOCKS,
+            "hint": ("none", "stream"),
+        },
+        _coo,
     ),
     Strategy(
-        "spmv hyb", Op.SPMV,
-        {"percent": (50, 67, 80, 90, 97), "kind": ("each", "runs", "scan", "vectors"),
-         "items": (1, 4, 8), "block": (128, 256, 512), **(LOADS | {"keep": (24,)}),
-         "depth": (1, 2, 4)},
-        _hyb, lambda p: _few(p) and sensible(p) and p["hint"] != "keep",
+        "spmv coo scan",
+        Op.SPMV,
+        {
+            "kind": ("scan", "vectors"),
+            "items": (1, 2, 4, 8),
+            "block": BLOCKS,
+            "hint": ("none", "stream"),
+        },
+        _coo,
+        _few,
+    ),
+    Strategy(
+        "spmv hyb",
+        Op.SPMV,
+        {
+            "percent": (50, 67, 80, 90, 97),
+            "kind": ("each", "runs", "scan", "vectors"),
+            "items": (1, 4, 8),
+            "block": (128, 256, 512),
+            **(LOADS | {"keep": (24,)}),
+            "depth": (1, 2, 4),
+        },
+        _hyb,
+        lambda p: _few(p) and sensible(p) and p["hint"] != "keep",
     ),
 )

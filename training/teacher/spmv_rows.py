@@ -32,7 +32,9 @@ def sensible(p: Parameters) -> bool:
 def start(p: Parameters, op: Op, fmt: str, idea: str) -> Draft:
     """A draft with the constants that the parameters give."""
     names = {"lanes", "block", "keep", "edge", "split", "items", "limit", "tile", "rows"}
-    draft = Draft(op, fmt, idea, {k.upper(): v for k, v in p.items() if k in names and isinstance(v, int)})
+    draft = Draft(
+        op, fmt, idea, {k.upper(): v for k, v in p.items() if k in names and isinstance(v, int)}
+    )
     if p.get("form") != "loop" and "depth" in p:
         draft.constants["BATCH"] = int(p["depth"])
     return draft
@@ -138,8 +140,14 @@ def split_sum(w: Writing, lanes: int, store: Lines) -> Lines:
         *w.when(
             "lane == 0",
             [
-                *w.each("int", "i", "1", "i < LANES", "1",
-                        ["sum += part[i * (BLOCK / LANES) + threadIdx.x];"]),
+                *w.each(
+                    "int",
+                    "i",
+                    "1",
+                    "i < LANES",
+                    "1",
+                    ["sum += part[i * (BLOCK / LANES) + threadIdx.x];"],
+                ),
                 *store,
             ],
         ),
@@ -164,8 +172,12 @@ def ell_rows(w: Writing, draft: Draft, p: Parameters) -> Lines:
 
 def _ell(p: Parameters, w: Writing) -> Draft:
     lanes = int(p["lanes"])
-    draft = start(p, Op.SPMV, "ell", "Columns of padded rows, so that neighbouring threads read"
-                  " neighbouring entries.")
+    draft = start(
+        p,
+        Op.SPMV,
+        "ell",
+        "Columns of padded rows, so that neighbouring threads read neighbouring entries.",
+    )
     end = "length" if p["stop"] == "length" else "width"
 
     def row_sum(hint: str) -> Lines:
@@ -188,7 +200,9 @@ def _ell(p: Parameters, w: Writing) -> Draft:
         team = "BLOCK / LANES"
         body = [
             *w.define("int", "lane", f"threadIdx.x / ({team})"),
-            *w.define("long long", "row", f"(long long)blockIdx.x * ({team}) + threadIdx.x % ({team})"),
+            *w.define(
+                "long long", "row", f"(long long)blockIdx.x * ({team}) + threadIdx.x % ({team})"
+            ),
             "real sum = 0;",
             *w.when("row < rows", inner),
             *split_sum(w, lanes, w.when("row < rows", ["y[row] = sum;"])),
@@ -201,15 +215,20 @@ def _ell(p: Parameters, w: Writing) -> Draft:
 
 def _sell(p: Parameters, w: Writing) -> Draft:
     height, lanes = int(p["c"]), int(p["lanes"])
-    draft = start(p, Op.SPMV, f"sell c={height} sigma={p['sigma']}",
-                  f"Slices of {height} rows of about equal length, padded to the longest of each.")
+    draft = start(
+        p,
+        Op.SPMV,
+        f"sell c={height} sigma={p['sigma']}",
+        f"Slices of {height} rows of about equal length, padded to the longest of each.",
+    )
     draft.requires.append("longest <= 65536")
     draft.constants["SLICE"] = height
 
     def row_sum(hint: str) -> Lines:
         col = narrow_columns(w, draft, str(p["columns"]), "slots", hint)
         walk = Walk(
-            "slice_ptr[slice] + " + w.rest("unit", "SLICE", height)
+            "slice_ptr[slice] + "
+            + w.rest("unit", "SLICE", height)
             + (" + lane * SLICE" if lanes > 1 else ""),
             "end",
             "LANES * SLICE" if lanes > 1 else "SLICE",
@@ -241,11 +260,15 @@ def _sell(p: Parameters, w: Writing) -> Draft:
         grid = f"ceildiv({grid_rows},BLOCK)"
     else:
         team = "BLOCK / LANES"
-        store = w.when(f"unit < {total}", [*row, *w.when(there, [f"y[{out}] = sum;"])]
-                       if not direct else [f"y[{out}] = sum;"])
+        store = w.when(
+            f"unit < {total}",
+            [*row, *w.when(there, [f"y[{out}] = sum;"])] if not direct else [f"y[{out}] = sum;"],
+        )
         body = [
             *w.define("int", "lane", f"threadIdx.x / ({team})"),
-            *w.define("long long", "unit", f"(long long)blockIdx.x * ({team}) + threadIdx.x % ({team})"),
+            *w.define(
+                "long long", "unit", f"(long long)blockIdx.x * ({team}) + threadIdx.x % ({team})"
+            ),
             "real sum = 0;",
             *w.when(f"unit < {total}", inner),
             *split_sum(w, lanes, store),
@@ -259,48 +282,92 @@ def _sell(p: Parameters, w: Writing) -> Draft:
 BLOCKS = (64, 128, 256, 512)
 STRATEGIES = (
     Strategy(
-        "spmv csr scalar", Op.SPMV,
+        "spmv csr scalar",
+        Op.SPMV,
         {"lanes": (1,), "block": BLOCKS, "map": MAPS, "columns": ("wide", "narrow"), **LOADS},
-        _csr, sensible,
+        _csr,
+        sensible,
     ),
     Strategy(
-        "spmv csr team", Op.SPMV,
+        "spmv csr team",
+        Op.SPMV,
         {"lanes": (2, 4, 8, 16, 32), "block": BLOCKS, "map": MAPS, "columns": ("wide",), **LOADS},
-        _csr, sensible,
+        _csr,
+        sensible,
     ),
     Strategy(
-        "spmv csr team narrow", Op.SPMV,
+        "spmv csr team narrow",
+        Op.SPMV,
         {"lanes": (2, 4, 8, 16, 32), "block": BLOCKS, "map": MAPS, "columns": ("narrow",), **LOADS},
-        _csr, sensible,
+        _csr,
+        sensible,
     ),
     Strategy(
-        "spmv csr shared x", Op.SPMV,
-        {"lanes": (1, 4, 8, 16, 32), "block": (512, 1024), "map": ("stride", "share"),
-         "columns": ("wide", "narrow"), "x": ("shared",), **LOADS},
-        _csr, sensible,
+        "spmv csr shared x",
+        Op.SPMV,
+        {
+            "lanes": (1, 4, 8, 16, 32),
+            "block": (512, 1024),
+            "map": ("stride", "share"),
+            "columns": ("wide", "narrow"),
+            "x": ("shared",),
+            **LOADS,
+        },
+        _csr,
+        sensible,
     ),
     Strategy(
-        "spmv ell rows", Op.SPMV,
-        {"lanes": (1,), "block": BLOCKS, "stop": ("length", "width"),
-         "columns": ("wide", "narrow"), **LOADS},
-        _ell, sensible,
+        "spmv ell rows",
+        Op.SPMV,
+        {
+            "lanes": (1,),
+            "block": BLOCKS,
+            "stop": ("length", "width"),
+            "columns": ("wide", "narrow"),
+            **LOADS,
+        },
+        _ell,
+        sensible,
     ),
     Strategy(
-        "spmv ell split", Op.SPMV,
-        {"lanes": (2, 4, 8), "block": (128, 256, 512), "stop": ("length", "width"),
-         "columns": ("wide", "narrow"), **LOADS},
-        _ell, sensible,
+        "spmv ell split",
+        Op.SPMV,
+        {
+            "lanes": (2, 4, 8),
+            "block": (128, 256, 512),
+            "stop": ("length", "width"),
+            "columns": ("wide", "narrow"),
+            **LOADS,
+        },
+        _ell,
+        sensible,
     ),
     Strategy(
-        "spmv sell rows", Op.SPMV,
-        {"lanes": (1,), "block": BLOCKS, "c": (4, 8, 16, 32, 64), "sigma": (1, 256, 1024, 8192),
-         "columns": ("wide", "narrow"), **LOADS},
-        _sell, sensible,
+        "spmv sell rows",
+        Op.SPMV,
+        {
+            "lanes": (1,),
+            "block": BLOCKS,
+            "c": (4, 8, 16, 32, 64),
+            "sigma": (1, 256, 1024, 8192),
+            "columns": ("wide", "narrow"),
+            **LOADS,
+        },
+        _sell,
+        sensible,
     ),
     Strategy(
-        "spmv sell split", Op.SPMV,
-        {"lanes": (2, 4, 8), "block": (128, 256, 512), "c": (16, 32), "sigma": (1, 1024),
-         "columns": ("wide", "narrow"), **LOADS},
-        _sell, sensible,
+        "spmv sell split",
+        Op.SPMV,
+        {
+            "lanes": (2, 4, 8),
+            "block": (128, 256, 512),
+            "c": (16, 32),
+            "sigma": (1, 1024),
+            "columns": ("wide", "narrow"),
+            **LOADS,
+        },
+        _sell,
+        sensible,
     ),
 )

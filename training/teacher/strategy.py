@@ -101,7 +101,11 @@ class Draft:
         prepares = {line.split()[0] for line in self.prepares}
         start = f'extern "C" __global__ void {f"{bounds} " if bounds else ""}{name}'
         parameters = w.parameters(self._parameters(used, name in prepares))
-        return [*w.head(start, parameters), *(f"\t{line}" if line[0] != "#" else line for line in body), "}"]
+        return [
+            *w.head(start, parameters),
+            *(f"\t{line}" if line[0] != "#" else line for line in body),
+            "}",
+        ]
 
     def _parameters(self, used: set[str], preparing: bool) -> dict[str, list[str]]:
         storage = self.storage

@@ -140,9 +140,7 @@ class Writing:
         head = f"for (int {variable} = 0; {variable} < {name}; {self.count(variable, '1')})"
         return ["#pragma unroll", *self._block(head, body(variable))]
 
-    def unrolled(
-        self, variable: str, name: str, times: int, body: Callable[[str], Lines]
-    ) -> Lines:
+    def unrolled(self, variable: str, name: str, times: int, body: Callable[[str], Lines]) -> Lines:
         """As ``repeat_each``, of statements that cannot stand side by side."""
         if times == 1:
             return body("0")
@@ -223,7 +221,11 @@ class Writing:
     def head(self, start: str, parameters: Sequence[str]) -> Lines:
         """The first lines of a function, up to its opening brace."""
         if self.signature == "lines":
-            return [f"{start}(", *(f"\t\t{p}," for p in parameters[:-1]), f"\t\t{parameters[-1]}) {{"]
+            return [
+                f"{start}(",
+                *(f"\t\t{p}," for p in parameters[:-1]),
+                f"\t\t{parameters[-1]}) {{",
+            ]
         lines, room = [f"{start}("], 92
         for position, parameter in enumerate(parameters):
             piece = parameter + (", " if position + 1 < len(parameters) else ") {")
@@ -246,8 +248,10 @@ class Writing:
         replaced = {k: str(v) for k, v in constants.items()} if self.constants == "number" else {}
         lines = [_each_word(line, replaced) if _is_code(line) else line for line in lines]
         if self.constants != "let":
-            lines = [computed(line) if self.constants == "number" or "//!" in line else line
-                     for line in lines]
+            lines = [
+                computed(line) if self.constants == "number" or "//!" in line else line
+                for line in lines
+            ]
         words = {word for line in lines if _is_code(line) for word in _WORD.findall(line)}
         renamed = self._renamed(words, fixed)
         out = [_each_word(line, renamed) if _is_code(line) else line for line in lines]
