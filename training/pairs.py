@@ -194,9 +194,10 @@ def make(config: PairsConfig, say: Callable[[str], None] = print) -> Counts:
             enough = counts.kept >= config.programs
             if turn % config.shard == 0 or enough:
                 write(config, counts, drawn, rows)
+                dropped = sum(counts.statuses.values()) - counts.statuses["ok"]
                 say(
-                    f"{counts.kept:,} of {config.programs:,} programs, {counts.matrices:,} matrices,"
-                    f" {sum(counts.statuses.values()) - counts.statuses['ok']:,} dropped"
+                    f"{counts.kept:,} of {config.programs:,} programs, {counts.matrices:,}"
+                    f" matrices, {dropped:,} dropped"
                 )
                 rows = []
             if enough:

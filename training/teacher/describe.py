@@ -1,8 +1,8 @@
 """What a program does, whoever wrote it and however: for shares of strategies and for novelty.
 
-``describe`` reads the header and the tokens, never a name that the author chose: operation, format,
-geometry of the launches (evaluated at two sets of sizes, so that a constant may stand anywhere), and
-what the code uses. How deep a loop is written, or in which order, does not show.
+``describe`` reads the header and the tokens, never a name that the author chose: operation,
+format, geometry of the launches (evaluated at two sets of sizes, so that a constant may stand
+anywhere), and what the code uses. How deep a loop is written, or in which order, does not show.
 """
 
 from __future__ import annotations
@@ -53,13 +53,15 @@ _USES: Mapping[str, str] = {
 _TYPES = frozenset(
     {"real", "real2", "real4", "int", "unsigned", "float", "double", "float4", "bool"}
 )
-_WORDS = frozenset(
-    """auto bool break case char const constexpr continue do double else extern false float for if int
-    long return short signed sizeof static struct switch template true typedef typename unsigned void
-    volatile while unroll pragma define undef ifdef ifndef elif endif real real2 real4 int2 int4 uint2
-    uint4 float2 float4 double2 uchar4 ushort2 size_t min max fma abs threadIdx blockIdx blockDim
-    gridDim warpSize z w C x y B make_int2 make_int4 make_float4 atomicAdd atomicMax atomicExch""".split()
+_KNOWN = (
+    "auto bool break case char const constexpr continue do double else extern false float for"
+    " if int long return short signed sizeof static struct switch template true typedef"
+    " typename unsigned void volatile while unroll pragma define undef ifdef ifndef elif endif"
+    " real real2 real4 int2 int4 uint2 uint4 float2 float4 double2 uchar4 ushort2 size_t min"
+    " max fma abs threadIdx blockIdx blockDim gridDim warpSize z w C x y B make_int2 make_int4"
+    " make_float4 atomicAdd atomicMax atomicExch"
 )
+_WORDS = frozenset(_KNOWN.split())
 _SIZES = (10_007, 4_099)  # probes: two sizes of everything, prime so that factors show
 
 
@@ -90,7 +92,7 @@ def describe(text: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """The text with comments and spaces away and names replaced by the order of their appearance."""
+    """The text without comments and spaces, names replaced by the order of their appearance."""
     code = unwrap(text)
     numbers: dict[str, str] = {}
 
@@ -174,7 +176,7 @@ def _geometry(line: LaunchLine, declaration: Declaration) -> str:
 def _at_probes(text: str, declaration: Declaration) -> str:
     values = []
     for size in _SIZES:
-        known = {name: size for name in names_in(text)} | {"itemsize": 4, "sms": 132}
+        known = dict.fromkeys(names_in(text), size) | {"itemsize": 4, "sms": 132}
         known |= {"nnz": 9 * size, "n": 32, "slots": 11 * size, "width": 17, "pitch": size}
         try:
             values.append(str(evaluate(text, {**known, **declaration.constants})))

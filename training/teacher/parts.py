@@ -44,7 +44,7 @@ class Walk:
     kind: str = "int"
 
     def ahead(self, i: str) -> str:
-        """k of the i-th entry from here."""
+        """The i-th entry from here."""
         if i == "0":
             return "k"
         return f"k + {i}" if self.step == "1" else f"k + {i} * {self.step}"

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from typing import Any
 
 from suite.formats.base import NotApplicableError
 from suite.harness.arithmetic import evaluate, names_in
@@ -16,27 +17,21 @@ from suite.problem import Op, Problem
 from training.teacher import (
     spmm_other,
     spmm_rows,
+    spmm_teams,
     spmv_balanced,
     spmv_dense,
-    spmv_device,
     spmv_entries,
+    spmv_packed,
     spmv_rows,
+    spmv_tiles,
 )
 from training.teacher.strategy import Strategy, Value
 from training.teacher.writing import Writing, drawn, options
 
+_SPMV = (spmv_rows, spmv_entries, spmv_balanced, spmv_dense, spmv_packed, spmv_tiles)
+_SPMM = (spmm_rows, spmm_teams, spmm_other)
 STRATEGIES: Mapping[str, Strategy] = {
-    strategy.name: strategy
-    for module in (
-        spmv_rows,
-        spmv_entries,
-        spmv_balanced,
-        spmv_dense,
-        spmv_device,
-        spmm_rows,
-        spmm_other,
-    )
-    for strategy in module.STRATEGIES
+    strategy.name: strategy for module in (*_SPMV, *_SPMM) for strategy in module.STRATEGIES
 }
 TRIES = 6  # combinations of a strategy that are tried before it is taken not to apply
 STEPS = 60  # attempts at a mutation that changes the text
@@ -75,8 +70,8 @@ class Asked:
     def __init__(self, problem: Problem, known: Asked | None = None) -> None:
         csr = problem.matrix.csr
         self.problem = problem
-        self._facts = known._facts if known else facts(csr)
-        self._known = {
+        self._facts: Mapping[str, int] = known._facts if known else facts(csr)
+        self._known: dict[str, int] = {
             "rows": csr.shape[0],
             "cols": csr.shape[1],
             "nnz": int(csr.nnz),
@@ -170,9 +165,9 @@ def _step(program: Program, rng: random.Random) -> Program:
             if changed in combinations(strategy.name)
             else program
         )
-    seed = rng.randrange(1, 1 << 30)
-    value = seed if name == "names" else rng.choice(written[name])
-    return replace(program, writing=replace(program.writing, **{name: value}))
+    chosen: Any = rng.randrange(1, 1 << 30) if name == "names" else rng.choice(written[name])
+    changes: dict[str, Any] = {name: chosen}
+    return replace(program, writing=replace(program.writing, **changes))
 
 
 @cache

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from suite.problem import Op
 from training.teacher import dense
-from training.teacher.parts import STREAM
-from training.teacher.spmm_rows import SHAPE
+from training.teacher.spmm_rows import SHAPE, stream_hint
 from training.teacher.spmv_balanced import search
 from training.teacher.spmv_rows import start
 from training.teacher.strategy import Draft, Parameters, Strategy
 from training.teacher.writing import Lines, Writing
-
-
-def _hint(p: Parameters) -> str:
-    return STREAM if p["hint"] == "stream" else ""
 
 
 def _clamped(p: Parameters, col: str) -> str:
@@ -44,7 +39,7 @@ def _dia(p: Parameters, w: Writing) -> Draft:
         return [f"dense[{i}] = {_clamped(p, shifted('col', i))};"]
 
     def add(i: str) -> Lines:
-        value = w.fetch("vals", shifted("slot", i), _hint(p))
+        value = w.fetch("vals", shifted("slot", i), stream_hint(p))
         if p["vec"] == 1 or w.helper == "function":
             return dense.add(w, draft, p, value, f"dense[{i}]", f"sum[{i}]")
         return [
@@ -134,7 +129,7 @@ def _bsr(p: Parameters, w: Writing) -> Draft:
 
         def add(i: str) -> Lines:
             row = "" if i == "0" else f" + {i} * EDGE"
-            value = w.fetch("vals", f"slot{row}{'' if j == '0' else f' + {j}'}", _hint(p))
+            value = w.fetch("vals", f"slot{row}{'' if j == '0' else f' + {j}'}", stream_hint(p))
             if p["vec"] == 1 or w.helper == "function":
                 return dense.add(w, draft, p, value, "dense", f"sum[{i}]")
             return [
@@ -206,7 +201,7 @@ def _runs(p: Parameters, w: Writing) -> Draft:
     )
     draft.init_zero = True
     lines, geometry = dense.place(w, draft, p, "ceildiv(nnz,ITEMS)", "unit")
-    hint = _hint(p)
+    hint = stream_hint(p)
     flush = [*dense.add_to(w, draft, p, "run_row"), "run_row = row;", f"sum = {dense.zero_of(p)};"]
     product = dense.named(
         w, draft, p, w.fetch("vals", "k", hint), dense.from_b(p, w.fetch("col_idx", "k", hint))
@@ -253,7 +248,7 @@ def _long(p: Parameters, w: Writing) -> Draft:
         " pieces with a team each, which add to C.",
     )
     draft.functions += search(w)
-    hint = _hint(p)
+    hint = stream_hint(p)
     lines, geometry = dense.place(w, draft, p, "rows", "row")
     product = dense.named(
         w, draft, p, w.fetch("vals", "k", hint), dense.from_b(p, w.fetch("col_idx", "k", hint))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from suite.problem import Op
 from training.teacher import dense
-from training.teacher.parts import ALL, STREAM, Walk, entries, narrow_columns
+from training.teacher.parts import STREAM, Walk, entries, narrow_columns
 from training.teacher.spmv_rows import csr_walk, start
 from training.teacher.strategy import Draft, Parameters, Strategy
 from training.teacher.writing import Lines, Writing
@@ -12,7 +12,8 @@ from training.teacher.writing import Lines, Writing
 LONGEST = 16384  # entries that one team may be left with
 
 
-def _hint(p: Parameters) -> str:
+def stream_hint(p: Parameters) -> str:
+    """The load intrinsic for the matrix."""
     return STREAM if p["hint"] == "stream" else ""
 
 
@@ -43,7 +44,7 @@ def _csr(p: Parameters, w: Writing) -> Draft:
     )
     draft.requires.append(f"longest <= {LONGEST}")
     lines, geometry = dense.place(w, draft, p, "rows", "row")
-    col = narrow_columns(w, draft, str(p["columns"]), "nnz", _hint(p))
+    col = narrow_columns(w, draft, str(p["columns"]), "nnz", stream_hint(p))
     body = [
         *lines,
         *w.guarded(
@@ -53,7 +54,7 @@ def _csr(p: Parameters, w: Writing) -> Draft:
                 *dense.pointers(w, p),
                 *w.define("int", "begin", "row_ptr[row]"),
                 *w.define("int", "end", "row_ptr[row + 1]"),
-                *_sum(w, draft, p, csr_walk(w, col, _hint(p), 1)),
+                *_sum(w, draft, p, csr_walk(w, col, stream_hint(p), 1)),
                 *dense.store(w, draft, p, "row"),
             ],
         ),
@@ -80,8 +81,8 @@ def _split(p: Parameters, w: Writing) -> Draft:
         "begin + lane",
         "end",
         "SPLIT",
-        lambda k: w.fetch("col_idx", k, _hint(p)),
-        lambda k: w.fetch("vals", k, _hint(p)),
+        lambda k: w.fetch("col_idx", k, stream_hint(p)),
+        lambda k: w.fetch("vals", k, stream_hint(p)),
     )
     inner = [
         *w.define("int", "begin", "row_ptr[row]"),
@@ -108,150 +109,10 @@ def _split(p: Parameters, w: Writing) -> Draft:
     return draft
 
 
-def _team(p: Parameters, w: Writing) -> Draft:
-    lanes, depth = int(p["lanes"]), int(p["depth"])
-    draft = start(
-        p,
-        Op.SPMM,
-        "csr",
-        "Each thread of a team loads an entry of the row, and shuffles pass"
-        " them round: a line of the matrix is read once.",
-    )
-    draft.requires.append(f"longest <= {LONGEST}")
-    lines, geometry = dense.place(w, draft, p, "rows", "row")
-    hint, kind = _hint(p), dense.vector_of(p)
-
-    def read(i: str) -> Lines:
-        where = "first" if i == "0" else f"first + {i}"
-        source = f"__shfl_sync({ALL}, col, {where}, LANES)"
-        return [f"dense[{i}] = {dense.from_b(p, source)};"]
-
-    def add(i: str) -> Lines:
-        where = "first" if i == "0" else f"first + {i}"
-        value = f"__shfl_sync({ALL}, val, {where}, LANES)"
-        if p["vec"] == 1 or w.helper == "function":
-            return dense.add(w, draft, p, value, f"dense[{i}]")
-        return [
-            "{",
-            *(
-                f"\t{line}"
-                for line in [
-                    *w.define("real", "part", value),
-                    *dense.add(w, draft, p, "part", f"dense[{i}]"),
-                ]
-            ),
-            "}",
-        ]
-
-    inner = [
-        f"{kind} dense[BATCH];",
-        *w.repeat_each("i", "BATCH", depth, read),
-        *w.repeat_each("i", "BATCH", depth, add),
-    ]
-    body = [
-        *lines,
-        *w.define("bool", "inside", "row < rows && at < length"),
-        *w.note("Entries past the end have value 0, and all lanes take part in the shuffles."),
-        *w.choose("int", "end", "row < rows", "row_ptr[row + 1]", "0"),
-        *(
-            [f"const {kind}* from = (const {kind}*)B + (inside ? at : 0);"]
-            if p["vec"] != 1
-            else w.choose("int", "cell", "at < length", "at", "0")
-        ),
-        f"{kind} sum = {dense.zero_of(p)};",
-        *w.choose("int", "k", "row < rows", "row_ptr[row]", "0")[:0],
-        "int k = row < rows ? row_ptr[row] : 0;",
-        *w.each(
-            "",
-            "k",
-            "",
-            f"__any_sync({ALL}, k < end)",
-            "LANES",
-            [
-                "int col = 0;",
-                "real val = 0;",
-                *w.when(
-                    "k + threadIdx.x < end",
-                    [
-                        f"col = {w.fetch('col_idx', 'k + threadIdx.x', hint)};",
-                        f"val = {w.fetch('vals', 'k + threadIdx.x', hint)};",
-                    ],
-                ),
-                *w.each("int", "first", "0", "first < LANES", "BATCH", inner),
-            ],
-        ),
-        *w.when("inside", dense.store(w, draft, p, "row")),
-    ]
-    if p["vec"] == 1:
-        body = [
-            line.replace("* length + at]", "* length + cell]") if "dense[" in line else line
-            for line in body
-        ]
-    draft.launches.append(f"multiply {geometry}")
-    draft.kernels.append(("multiply", "", body))
-    return draft
-
-
-def _staged(p: Parameters, w: Writing) -> Draft:
-    draft = start(
-        p,
-        Op.SPMM,
-        "csr",
-        "A warp a row: 32 entries at a time go through shared memory, from"
-        " where all lanes read them.",
-    )
-    draft.requires.append(f"longest <= {LONGEST}")
-    lines, geometry = dense.place(w, draft, p, "rows", "row")
-    hint = _hint(p)
-    add = dense.named(w, draft, p, "part[threadIdx.y][i]", dense.from_b(p, "slot[threadIdx.y][i]"))
-    unroll = int(p["depth"])
-    body = [
-        "__shared__ int slot[BLOCK / LANES][LANES];",
-        "__shared__ real part[BLOCK / LANES][LANES];",
-        *lines,
-        *w.note("A warp has one row, so that all of it returns or none."),
-        *w.guarded(
-            "row < rows",
-            "row >= rows",
-            [
-                *dense.pointers(w, p),
-                *w.define("int", "end", "row_ptr[row + 1]"),
-                f"{dense.vector_of(p)} sum = {dense.zero_of(p)};",
-                *w.each(
-                    "int",
-                    "k",
-                    "row_ptr[row]",
-                    "k < end",
-                    "LANES",
-                    [
-                        *w.when(
-                            "k + threadIdx.x < end",
-                            [
-                                f"slot[threadIdx.y][threadIdx.x] = {w.fetch('col_idx', 'k + threadIdx.x', hint)};",
-                                f"part[threadIdx.y][threadIdx.x] = {w.fetch('vals', 'k + threadIdx.x', hint)};",
-                            ],
-                        ),
-                        "__syncwarp();",
-                        *w.when(
-                            "at < length",
-                            w.each("int", "i", "0", "i < min(end - k, LANES)", "1", add, unroll),
-                        ),
-                        "__syncwarp();",
-                    ],
-                ),
-                *w.when("at < length", dense.store(w, draft, p, "row")),
-            ],
-        ),
-    ]
-    draft.launches.append(f"multiply {geometry}")
-    draft.kernels.append(("multiply", "", body))
-    return draft
-
-
 def _ell(p: Parameters, w: Writing) -> Draft:
     draft = start(p, Op.SPMM, "ell", "A team of threads for each row of padded storage.")
     lines, geometry = dense.place(w, draft, p, "rows", "row")
-    hint = _hint(p)
+    hint = stream_hint(p)
 
     def slot(index: str) -> str:
         return f"(size_t){f'({index})' if ' ' in index else index} * pitch + row"
@@ -294,7 +155,7 @@ def _sell(p: Parameters, w: Writing) -> Draft:
     draft.requires.append(f"longest <= {LONGEST}")
     draft.constants["SLICE"] = height
     lines, geometry = dense.place(w, draft, p, "slices*SLICE", "unit")
-    hint = _hint(p)
+    hint = stream_hint(p)
     col = narrow_columns(w, draft, str(p["columns"]), "slots", hint)
     walk = Walk("begin", "end", "SLICE", col, lambda k: w.fetch("vals", k, hint))
     body = [
@@ -361,20 +222,6 @@ STRATEGIES = (
         {**SHAPE, **FORM, "lanes": (4, 8, 16), "split": (2, 4, 8)},
         _split,
         lambda p: sensible(p) and int(p["lanes"]) * int(p["split"]) <= 32,
-    ),
-    Strategy(
-        "spmm csr team",
-        Op.SPMM,
-        {**SHAPE, "lanes": (8, 16, 32), "form": ("batch",), "depth": (4, 8), "place": dense.PLACES},
-        _team,
-        sensible,
-    ),
-    Strategy(
-        "spmm csr staged",
-        Op.SPMM,
-        {**SHAPE, "lanes": (32,), "form": ("loop",), "depth": (1, 2, 4, 8), "place": dense.PLACES},
-        _staged,
-        sensible,
     ),
     Strategy(
         "spmm ell rows",

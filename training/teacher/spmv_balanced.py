@@ -1,4 +1,4 @@
-"""SpMV on CSR for rows of very different lengths: tiles of entries, pieces of rows, whole blocks."""
+"""SpMV on CSR for rows of very different lengths: tiles of entries, pieces of rows, blocks."""
 
 from __future__ import annotations
 

@@ -32,10 +32,7 @@ def _dia(p: Parameters, w: Writing) -> Draft:
             if safe:
                 return [product]
             col, row = shift("col", i), shift("row", i)
-            if " " in col:
-                conditions = f"{col} >= 0 && {col} < cols"
-            else:
-                conditions = "col >= 0 && col < cols"
+            conditions = f"{col} >= 0 && {col} < cols"
             more = f"{row} < rows && " if rows > 1 else ""
             return w.when(f"{more}{conditions}", [product])
 
@@ -193,7 +190,7 @@ def _bsr_rows(p: Parameters, w: Writing) -> Draft:
         kernel = [
             *where,
             *w.define("int", "lane", w.rest(w.over("unit", "EDGE", edge), "LANES", lanes)),
-            *w.define("long long", "block_row", f"unit / (EDGE * LANES)"),
+            *w.define("long long", "block_row", "unit / (EDGE * LANES)"),
             "real sum = 0;",
             *w.when("block_row < block_rows", loop),
             *w.note("Lanes that hold the same row are EDGE apart."),

@@ -223,7 +223,7 @@ STRATEGIES = (
             "kind": ("each", "runs", "scan", "vectors"),
             "items": (1, 4, 8),
             "block": (128, 256, 512),
-            **(LOADS | {"keep": (24,)}),
+            **(LOADS | {"keep": (24,), "hint": ("none", "stream")}),
             "depth": (1, 2, 4),
         },
         _hyb,

@@ -15,6 +15,7 @@ from training.teacher.writing import Lines, Writing
 
 Value = int | str
 Parameters = Mapping[str, Value]
+Choices = Mapping[str, tuple[Value, ...]]
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PLAIN = frozenset({"row", "k", "lane", "i", "begin", "col", "end", "first", "step", "low", "high"})
 _C_TYPE = {"int32": "int"}
@@ -143,7 +144,7 @@ class Strategy:
 
     name: str
     op: Op
-    choices: Mapping[str, tuple[Value, ...]]
+    choices: Choices
     render: Render
     fits: Callable[[Parameters], bool] = lambda _: True
 
