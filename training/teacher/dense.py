@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from training.teacher.parts import ALL
 from training.teacher.strategy import Draft, Parameters
 from training.teacher.writing import Lines, Writing
@@ -29,6 +31,11 @@ def vector_of(p: Parameters) -> str:
 def zero_of(p: Parameters) -> str:
     """A zero of that type."""
     return "0" if p["vec"] == 1 else f"{vector_of(p)}()"
+
+
+def briefly(w: Writing) -> Writing:
+    """The same with additions in a function, for programs that add in several places."""
+    return replace(w, helper="function")
 
 
 def add(w: Writing, draft: Draft, p: Parameters, value: str, other: str, to: str = "sum") -> Lines:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from suite.problem import Op
 from training.teacher import dense
 from training.teacher.spmm_rows import SHAPE, stream_hint
@@ -23,6 +25,7 @@ def _clamped(p: Parameters, col: str) -> str:
 
 def _dia(p: Parameters, w: Writing) -> Draft:
     rows = int(p["rows"])
+    w = dense.briefly(w)
     draft = start(p, Op.SPMM, "dia", f"{rows} neighbouring rows a thread, diagonal by diagonal.")
     draft.requires.append("rows + cols < 2147480000 and (cols > 0)")
     units = "ceildiv(rows,ROWS)" if rows > 1 else "rows"
@@ -40,19 +43,7 @@ def _dia(p: Parameters, w: Writing) -> Draft:
 
     def add(i: str) -> Lines:
         value = w.fetch("vals", shifted("slot", i), stream_hint(p))
-        if p["vec"] == 1 or w.helper == "function":
-            return dense.add(w, draft, p, value, f"dense[{i}]", f"sum[{i}]")
-        return [
-            "{",
-            *(
-                f"\t{line}"
-                for line in [
-                    *w.define("real", "val", value),
-                    *dense.add(w, draft, p, "val", f"dense[{i}]", f"sum[{i}]"),
-                ]
-            ),
-            "}",
-        ]
+        return dense.add(w, draft, p, value, f"dense[{i}]", f"sum[{i}]")
 
     if p["window"] == "slides":
         draft.idea += " Where diagonals are neighbours, a window of rows of B slides along."
@@ -114,6 +105,7 @@ def _dia(p: Parameters, w: Writing) -> Draft:
 
 def _bsr(p: Parameters, w: Writing) -> Draft:
     edge = int(p["edge"])
+    w = dense.briefly(w)
     draft = start(
         p,
         Op.SPMM,
@@ -130,19 +122,7 @@ def _bsr(p: Parameters, w: Writing) -> Draft:
         def add(i: str) -> Lines:
             row = "" if i == "0" else f" + {i} * EDGE"
             value = w.fetch("vals", f"slot{row}{'' if j == '0' else f' + {j}'}", stream_hint(p))
-            if p["vec"] == 1 or w.helper == "function":
-                return dense.add(w, draft, p, value, "dense", f"sum[{i}]")
-            return [
-                "{",
-                *(
-                    f"\t{line}"
-                    for line in [
-                        *w.define("real", "val", value),
-                        *dense.add(w, draft, p, "val", "dense", f"sum[{i}]"),
-                    ]
-                ),
-                "}",
-            ]
+            return dense.add(w, draft, p, value, "dense", f"sum[{i}]")
 
         load = w.define(
             kind, "dense", _clamped(p, col).replace(f"min(max({col}, 0), ", f"min({col}, ")
@@ -240,6 +220,7 @@ def _runs(p: Parameters, w: Writing) -> Draft:
 
 
 def _long(p: Parameters, w: Writing) -> Draft:
+    w = dense.briefly(replace(w, comments="none"))
     draft = start(
         p,
         Op.SPMM,
@@ -377,7 +358,13 @@ STRATEGIES = (
     Strategy(
         "spmm csr long",
         Op.SPMM,
-        {**SHAPE, "limit": (256, 1024, 4096), "depth": (1, 2, 4), "place": ("rows across",)},
+        {
+            **SHAPE,
+            "store": ("plain",),
+            "limit": (256, 1024, 4096),
+            "depth": (1, 2, 4),
+            "place": ("rows across",),
+        },
         _long,
         _fits,
     ),

@@ -17,7 +17,7 @@ from training.teacher.names import NAMES, RESERVED
 
 Lines = list[str]
 
-MAX_BY_HAND = 4  # iterations that somebody would write out
+MAX_BY_HAND = 4  # lines that somebody would write out
 _NUMBERS = re.compile(r"(?<![*/%.\w] )(?<![*/%.\w])(\d+) ?(//|/|\*) ?(\d+)\b(?![.])")
 _IN_BRACKETS = re.compile(r"(?<![\w>])\((\d+)\)")
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
@@ -135,7 +135,7 @@ class Writing:
         """A loop of known length: ``times``, for which the text says ``name``."""
         if times == 1:
             return body("0")
-        if self.repeat == "hand" and times <= MAX_BY_HAND:
+        if self.repeat == "hand" and times * len(body("0")) <= MAX_BY_HAND:
             return [line for i in range(times) for line in body(str(i))]
         head = f"for (int {variable} = 0; {variable} < {name}; {self.count(variable, '1')})"
         return ["#pragma unroll", *self._block(head, body(variable))]
