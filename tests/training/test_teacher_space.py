@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from training.teacher.space import (
     draw,
     every,
     mutate,
+    table,
 )
 from training.teacher.strategy import Strategy
 from training.teacher.writing import Writing, drawn, options
@@ -145,3 +147,8 @@ def test_programs_are_short() -> None:
     )
     assert lengths[len(lengths) // 2] < 2200  # characters, of which a token has about three
     assert lengths[-1] < 5000
+
+
+def test_the_page_has_the_table_of_the_space() -> None:
+    page = (Path(__file__).parents[2] / "docs/teacher.md").read_text(encoding="utf-8")
+    assert "\n".join(table()) in page, "put the output of python -m training.teacher there"

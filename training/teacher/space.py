@@ -174,3 +174,21 @@ def _step(program: Program, rng: random.Random) -> Program:
 def combinations(name: str) -> frozenset[tuple[tuple[str, Value], ...]]:
     """All parameters of a strategy that make sense, for looking up."""
     return frozenset(tuple(one.items()) for one in STRATEGIES[name].combinations)
+
+
+def table() -> Iterator[str]:
+    """The space as a table in Markdown; parameters with one value are left out."""
+    yield "| strategy | parameters and their values | combinations |"
+    yield "| --- | --- | --- |"
+    total = 0
+    for strategy in STRATEGIES.values():
+        shown = [
+            f"{name} {' '.join(map(str, values))}"
+            if all(isinstance(value, int) for value in values)
+            else f"{name} {', '.join(map(str, values))}"
+            for name, values in strategy.choices.items()
+            if len(values) > 1
+        ]
+        total += len(strategy.combinations)
+        yield f"| {strategy.name} | {'; '.join(shown)} | {len(strategy.combinations):,} |"
+    yield f"| **{len(STRATEGIES)}** | | **{total:,}** |"
