@@ -314,6 +314,7 @@ def _fits(p: Parameters) -> bool:
     held = int(p.get("rows", p.get("edge", 1))) * int(p["vec"])
     return (
         held <= 32
+        and (held <= 8 or int(p["block"]) <= 256)
         and int(p["lanes"]) <= int(p["block"])
         and not (p.get("window") == "slides" and (p["rows"] == 1 or p["depth"] != 1))
     )

@@ -194,6 +194,7 @@ def sensible(p: Parameters) -> bool:
 
 
 SHAPE = {
+    "bounds": ("none", "half"),
     "vec": (1, 2, 4),
     "lanes": (4, 8, 16, 32),
     "block": (64, 128, 256, 512),

@@ -299,6 +299,7 @@ STRATEGIES = (
         Op.SPMV,
         {
             "block": BLOCKS,
+            "bounds": ("none", "half"),
             "rows": (1, 2, 4, 8),
             "edge": ("checked", "apart"),
             "depth": (1, 2, 4, 8),

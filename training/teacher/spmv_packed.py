@@ -192,7 +192,12 @@ def _kept(p: Parameters) -> bool:
     return p["hint"] == "keep" or p["keep"] == 24
 
 
-KEEP: Choices = {"depth": (1, 2, 4), "hint": ("none", "stream", "keep"), "keep": (12, 24, 36)}
+KEEP: Choices = {
+    "bounds": ("none", "half"),
+    "depth": (1, 2, 4),
+    "hint": ("none", "stream", "keep"),
+    "keep": (12, 24, 36),
+}
 BLOCKS = (64, 128, 256)
 STRATEGIES = (
     Strategy(

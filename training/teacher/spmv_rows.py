@@ -16,7 +16,13 @@ from training.teacher.parts import (
 from training.teacher.strategy import Draft, Parameters, Strategy
 from training.teacher.writing import Lines, Writing
 
+BOUNDS = {  # registers: as the compiler likes, at most 64, at most 32
+    "none": "",
+    "half": "__launch_bounds__(BLOCK, 1024 / BLOCK)",
+    "full": "__launch_bounds__(BLOCK, 2048 / BLOCK)",
+}
 LOADS = {
+    "bounds": ("none", "half", "full"),
     "form": ("loop", "batch", "ahead"),
     "depth": (1, 2, 4, 8),
     "hint": ("none", "stream", "keep"),
@@ -35,6 +41,7 @@ def start(p: Parameters, op: Op, fmt: str, idea: str) -> Draft:
     draft = Draft(
         op, fmt, idea, {k.upper(): v for k, v in p.items() if k in names and isinstance(v, int)}
     )
+    draft.bounds = BOUNDS[str(p.get("bounds", "none"))]
     if p.get("form") != "loop" and "depth" in p:
         draft.constants["BATCH"] = int(p["depth"])
     return draft
@@ -314,7 +321,7 @@ STRATEGIES = (
             **LOADS,
         },
         _csr,
-        sensible,
+        lambda p: sensible(p) and (p["block"] == 512 or p["bounds"] != "none"),
     ),
     Strategy(
         "spmv ell rows",

@@ -37,6 +37,7 @@ class Draft:
         prepares: Lines after ``//! prepare``.
         launches: Lines after ``//! launch``.
         kernels: Name, launch bounds and body of each kernel.
+        bounds: Launch bounds of ``multiply`` where it has none of its own.
     """
 
     op: Op
@@ -50,6 +51,7 @@ class Draft:
     prepares: list[str] = field(default_factory=list)
     launches: list[str] = field(default_factory=list)
     kernels: list[tuple[str, str, Lines]] = field(default_factory=list)
+    bounds: str = ""
 
     @property
     def storage(self) -> Storage:
@@ -59,6 +61,10 @@ class Draft:
 
     def text(self, w: Writing) -> str:
         """The program as ``w`` writes it."""
+        self.kernels = [
+            (name, self.bounds if name == "multiply" else bounds, body)
+            for name, bounds, body in self.kernels
+        ]
         used = {word for line in self._all_lines() for word in _WORD.findall(line)}
         constants = {name: value for name, value in self.constants.items() if name in used}
         head = [f"op {self.op}", f"format {self.fmt}"]
