@@ -65,11 +65,11 @@ def _csr(p: Parameters, w: Writing) -> Draft:
 
 
 def _split(p: Parameters, w: Writing) -> Draft:
-    lanes, split = int(p["lanes"]), int(p["split"])
+    lanes, split, fmt = int(p["lanes"]), int(p["split"]), str(p["format"])
     draft = start(
         p,
         Op.SPMM,
-        "csr",
+        fmt,
         f"{split} teams of {lanes} threads for each row, which take turns with its entries.",
     )
     draft.requires.append("longest <= 65536")
@@ -77,18 +77,24 @@ def _split(p: Parameters, w: Writing) -> Draft:
     if width > 1:
         draft.requires.append(f"n % {width} == 0")
     lane = w.over("threadIdx.x", "LANES", lanes)
+
+    def slot(k: str) -> str:
+        if fmt == "csr":
+            return k
+        return f"(size_t){f'({k})' if ' ' in k else k} * pitch + row"
+
     walk = Walk(
-        "begin + lane",
+        "begin + lane" if fmt == "csr" else "lane",
         "end",
         "SPLIT",
-        lambda k: w.fetch("col_idx", k, stream_hint(p)),
-        lambda k: w.fetch("vals", k, stream_hint(p)),
+        lambda k: w.fetch("col_idx", slot(k), stream_hint(p)),
+        lambda k: w.fetch("vals", slot(k), stream_hint(p)),
     )
-    inner = [
-        *w.define("int", "begin", "row_ptr[row]"),
-        *w.define("int", "end", "row_ptr[row + 1]"),
-        *_sum(w, draft, p, walk)[1:],
-    ]
+    bounds = w.define("int", "end", "row_len[row]")
+    if fmt == "csr":
+        bounds = w.define("int", "begin", "row_ptr[row]")
+        bounds += w.define("int", "end", "row_ptr[row + 1]")
+    inner = [*bounds, *_sum(w, draft, p, walk)[1:]]
     body = [
         *w.define("int", "length", f"n / {width}" if width > 1 else "n"),
         *w.define("int", "lane", lane),
@@ -193,6 +199,11 @@ def sensible(p: Parameters) -> bool:
     return int(p["lanes"]) * int(p.get("split", 1)) <= int(p["block"])
 
 
+def in_a_warp(p: Parameters) -> bool:
+    """Whether the teams of a row are in one warp, besides what ``sensible`` asks."""
+    return sensible(p) and int(p["lanes"]) * int(p["split"]) <= 32
+
+
 SHAPE = {
     "bounds": ("none", "half"),
     "vec": (1, 2, 4),
@@ -202,6 +213,7 @@ SHAPE = {
     "store": ("plain", "stream"),
 }
 FORM = {"form": ("loop", "batch", "ahead"), "depth": (1, 2, 4, 8)}
+SPLIT = {**SHAPE, **FORM, "lanes": (4, 8, 16), "split": (2, 4, 8)}
 STRATEGIES = (
     Strategy(
         "spmm csr rows",
@@ -220,10 +232,11 @@ STRATEGIES = (
     Strategy(
         "spmm csr split",
         Op.SPMM,
-        {**SHAPE, **FORM, "lanes": (4, 8, 16), "split": (2, 4, 8)},
+        {**SPLIT, "format": ("csr",)},
         _split,
-        lambda p: sensible(p) and int(p["lanes"]) * int(p["split"]) <= 32,
+        in_a_warp,
     ),
+    Strategy("spmm ell split", Op.SPMM, {**SPLIT, "format": ("ell",)}, _split, in_a_warp),
     Strategy(
         "spmm ell rows",
         Op.SPMM,

@@ -153,7 +153,74 @@ def _staged(p: Parameters, w: Writing) -> Draft:
     return draft
 
 
+def _march(p: Parameters, w: Writing) -> Draft:
+    width = int(p["vec"])
+    draft = start(
+        p,
+        Op.SPMM,
+        "csr",
+        "A few blocks a multiprocessor, each with a share of neighbouring rows, so that rows of B"
+        " that they have in common stay in its L1.",
+    )
+    draft.constants["WAVES"] = int(p["waves"])
+    draft.requires.append(f"longest <= {LONGEST}")
+    if width > 1:
+        draft.requires.append(f"n % {width} == 0")
+    hint = stream_hint(p)
+    product = dense.named(
+        w, draft, p, w.fetch("vals", "k", hint), dense.from_b(p, w.fetch("col_idx", "k", hint))
+    )
+    row = [
+        *w.define("int", "end", "row_ptr[row + 1]"),
+        f"{dense.vector_of(p)} sum = {dense.zero_of(p)};",
+        *w.each("int", "k", "row_ptr[row]", "k < end", "1", product, int(p["depth"])),
+        *dense.store(w, draft, p, "row"),
+    ]
+    body = [
+        *w.define("int", "length", f"n / {width}" if width > 1 else "n"),
+        *w.define("int", "slices_", "(length + LANES - 1) / LANES"),
+        *w.define("int", "at", "blockIdx.x % slices_ * LANES + threadIdx.x"),
+        *w.define("int", "share", "blockIdx.x / slices_"),
+        *w.define("int", "high", "gridDim.x / slices_"),
+        *w.define("long long", "last", "(long long)rows * (share + 1) / high"),
+        *w.guarded(
+            "at < length",
+            "at >= length",
+            [
+                *dense.pointers(w, p),
+                *w.each(
+                    "long long",
+                    "row",
+                    "(long long)rows * share / high + threadIdx.y",
+                    "row < last",
+                    "BLOCK / LANES",
+                    row,
+                ),
+            ],
+        ),
+    ]
+    wide = f"ceildiv(n,{width}*LANES)" if width > 1 else "ceildiv(n,LANES)"
+    draft.launches.append(
+        f"multiply grid={wide}*max(1,sms*WAVES//max(1,{wide})) block=LANES,BLOCK//LANES"
+    )
+    draft.kernels.append(("multiply", "", body))
+    return draft
+
+
 STRATEGIES = (
+    Strategy(
+        "spmm csr march",
+        Op.SPMM,
+        {
+            **SHAPE,
+            "form": ("loop",),
+            "depth": (1, 2, 4, 8),
+            "block": (256, 512, 1024),
+            "waves": (1, 2, 4),
+        },
+        _march,
+        lambda p: sensible(p) and (p["block"] != 1024 or p["bounds"] == "half"),
+    ),
     Strategy(
         "spmm csr team",
         Op.SPMM,
