@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from itertools import count, islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,8 +29,9 @@ from suite.matrices.base import Matrix
 from suite.matrices.splits import Split, sampled
 from suite.problem import DType, Op, Problem
 from suite.program import KernelProgram
-from training.errors import ConfigError, TrainingError
+from training.errors import TrainingError
 from training.files import replacing
+from training.pairs_config import PairsConfig
 from training.teacher.describe import describe, digest, normalised
 from training.teacher.space import STRATEGIES, Asked, Program, draw_from, of
 
@@ -38,43 +39,6 @@ FORMAT = 1  # of the shards
 COLUMNS = (4, 8, 16, 32, 32, 64, 128, 128, 17, 33)  # of B, by lot
 DOUBLES = 0.2  # of the problems
 AUTHOR = "teacher"
-
-
-@dataclass(frozen=True)
-class PairsConfig:
-    """What to make."""
-
-    out: Annotated[Path, "folder of the pairs"]
-    programs: Annotated[int, "right and distinct programs"] = 30_000
-    per_matrix: Annotated[int, "programs drawn for each matrix"] = 10
-    largest: Annotated[float, "entries of the largest matrix"] = 3e6
-    smallest: Annotated[float, "entries of the smallest matrix"] = 3e3
-    shard: Annotated[int, "matrices a shard"] = 50
-    seed: Annotated[int, "of matrices and programs"] = 0
-    device: Annotated[Literal["auto", "cuda", "emulator"], "what verifies"] = "auto"
-    tracking: Annotated[Literal["on", "off"], "log to MLflow"] = "on"
-
-    def check(self) -> None:
-        """Finds every mistake.
-
-        Raises:
-            ConfigError: Lists them.
-        """
-        mistakes = [
-            f"--{name.replace('_', '-')} {getattr(self, name)}: at least 1"
-            for name in ("programs", "per_matrix", "shard")
-            if getattr(self, name) < 1
-        ]
-        if not 100 <= self.smallest <= self.largest:
-            mistakes.append(f"--smallest {self.smallest:g} --largest {self.largest:g}: from 100 up")
-        if mistakes:
-            raise ConfigError(mistakes)
-
-    @property
-    def same(self) -> dict[str, Any]:
-        """What may not change when a run goes on."""
-        kept = ("per_matrix", "largest", "smallest", "shard", "seed")
-        return {"format": FORMAT, "space": space_digest(), **{k: getattr(self, k) for k in kept}}
 
 
 @dataclass
@@ -106,6 +70,12 @@ class Task:
 
     matrix: Matrix
     asked: tuple[tuple[Problem, Program], ...]
+
+
+def same(config: PairsConfig) -> dict[str, Any]:
+    """What may not change when a run goes on."""
+    kept = ("per_matrix", "largest", "smallest", "shard", "seed")
+    return {"format": FORMAT, "space": space_digest(), **{k: getattr(config, k) for k in kept}}
 
 
 def space_digest() -> str:
@@ -268,7 +238,7 @@ def write(
         pq.write_table(pa.Table.from_pylist(rows), draft)
     counts.shards += 1
     plain = {k: dict(v) if isinstance(v, Counter) else v for k, v in vars(counts).items()}
-    state = {"same": config.same, "counts": plain | {"drawn": dict(drawn)}}
+    state = {"same": same(config), "counts": plain | {"drawn": dict(drawn)}}
     with replacing(config.out / "counts.json") as draft:
         draft.write_text(json.dumps(state, indent=1), encoding="utf-8")
 
@@ -283,7 +253,7 @@ def resume(config: PairsConfig) -> tuple[Counts, set[str]]:
     if not path.exists():
         return Counts(), set()
     state = json.loads(path.read_text(encoding="utf-8"))
-    for name, value in config.same.items():
+    for name, value in same(config).items():
         if state["same"].get(name) != value:
             raise TrainingError(
                 f"{config.out}: has pairs with {name} {state['same'].get(name)}, not {value}; give"

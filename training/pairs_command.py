@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from training.options import add_options, from_options
-from training.pairs import Counts, PairsConfig
+from training.pairs_config import PairsConfig
+
+if TYPE_CHECKING:
+    from training.pairs import Counts
 
 HELP = "draw programs from the teacher's space, verify them, keep those that are right"
 
@@ -24,13 +28,13 @@ def run(arguments: argparse.Namespace) -> int:
     """
     config = from_options(arguments, PairsConfig)
     from training.curve import Point
-    from training.pairs import make
+    from training.pairs import make, same
     from training.tracking import RunLog
 
     counts = make(config, lambda line: print(line, flush=True))
     for line in summary(counts):
         print(line)
-    tags = {"stage": "pairs", "space": config.same["space"]}
+    tags = {"stage": "pairs", "space": same(config)["space"]}
     log = RunLog(config.out, "pairs", vars(config), tags, config.tracking == "on")
     log.log([Point(counts.shards, figures(counts))], "FINISHED")
     if log.failure:

@@ -13,8 +13,9 @@ from suite.problem import Problem
 from suite.program import KernelProgram
 from training import pairs
 from training.errors import ConfigError, TrainingError
-from training.pairs import PairsConfig, make, read_pairs, tasks
+from training.pairs import make, read_pairs, tasks
 from training.pairs_command import figures, summary
+from training.pairs_config import PairsConfig
 from training.teacher.describe import describe
 
 
