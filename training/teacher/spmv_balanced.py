@@ -56,7 +56,7 @@ def _block(p: Parameters, w: Writing) -> Draft:
         *block_sum(w, int(p["block"])),
         *w.when("threadIdx.x == 0", [store]),
     ]
-    draft.requires.append("rows <= 4194304")
+    draft.requires.append("rows <= 1048576" if split == 1 else "rows*SPLIT <= 1048576")
     draft.launches.append(f"multiply grid=rows{',SPLIT' if split > 1 else ''} block=BLOCK")
     draft.kernels.append(("multiply", "", body))
     return draft
