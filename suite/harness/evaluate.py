@@ -128,6 +128,14 @@ class Evaluator:
         texts = [program.text for program in programs]
         self._compilers.compile_ahead(texts, Target(self.facts.arch, dtype))
 
+    def binary(self, program: KernelProgram, dtype: DType) -> bytes:
+        """Machine code of a program that compiles; equal codes behave alike.
+
+        Raises:
+            CompileError: It does not compile.
+        """
+        return self._compilers.compile(parse(program.text), Target(self.facts.arch, dtype)).cubin
+
     # Inside
 
     def _lose_worker(self) -> None:

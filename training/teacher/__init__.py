@@ -1,0 +1,1 @@
+"""Programs to learn from: a space of strategies, their parameters and ways of writing them."""

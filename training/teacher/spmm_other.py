@@ -1,0 +1,372 @@
+"""SpMM on diagonals, dense blocks and coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from suite.problem import Op
+from training.teacher import dense
+from training.teacher.spmm_rows import SHAPE, stream_hint
+from training.teacher.spmv_balanced import search
+from training.teacher.spmv_rows import start
+from training.teacher.strategy import Draft, Parameters, Strategy
+from training.teacher.writing import Lines, Writing
+
+
+def _clamped(p: Parameters, col: str) -> str:
+    """A row of B that is there; one outside the matrix meets only values of 0."""
+    inside = f"min(max({col}, 0), cols - 1)"
+    return (
+        f"B[(size_t){inside} * length + at]"
+        if p["vec"] == 1
+        else f"from[(size_t){inside} * length]"
+    )
+
+
+def _dia(p: Parameters, w: Writing) -> Draft:
+    rows = int(p["rows"])
+    w = dense.briefly(w)
+    draft = start(p, Op.SPMM, "dia", f"{rows} neighbouring rows a thread, diagonal by diagonal.")
+    draft.requires.append("rows + cols < 2147480000 and (cols > 0)")
+    units = "ceildiv(rows,ROWS)" if rows > 1 else "rows"
+    lines, geometry = dense.place(w, draft, p, units, "unit", "int")
+    kind = dense.vector_of(p)
+
+    def name(i: str, array: str) -> str:
+        return f"{array}[{i}]"
+
+    def shifted(what: str, i: str) -> str:
+        return what if i == "0" else f"{what} + {i}"
+
+    def fresh(i: str) -> Lines:
+        return [f"dense[{i}] = {_clamped(p, shifted('col', i))};"]
+
+    def add(i: str) -> Lines:
+        value = w.fetch("vals", shifted("slot", i), stream_hint(p))
+        return dense.add(w, draft, p, value, f"dense[{i}]", f"sum[{i}]")
+
+    if p["window"] == "slides":
+        draft.idea += " Where diagonals are neighbours, a window of rows of B slides along."
+        load = w.when(
+            "k > 0 && offsets[k] == offsets[k - 1] + 1",
+            [
+                *w.repeat_each(
+                    "i",
+                    "ROWS - 1",
+                    rows - 1,
+                    lambda i: [f"dense[{i}] = dense[{int(i) + 1 if i.isdigit() else f'{i} + 1'}];"],
+                ),
+                f"dense[ROWS - 1] = {_clamped(p, 'col + ROWS - 1')};",
+            ],
+            w.repeat_each("i", "ROWS", rows, fresh),
+        )
+        before, inner = [f"{kind} dense[ROWS];"], load
+    else:
+        before, inner = [], [f"{kind} dense[ROWS];", *w.repeat_each("i", "ROWS", rows, fresh)]
+
+    def put(i: str) -> Lines:
+        lines = dense.store(
+            w, draft, p, f"({shifted('row', i)})" if i != "0" else "row", f"sum[{i}]"
+        )
+        return w.when(f"{shifted('row', i)} < rows", lines)
+
+    body = [
+        *lines,
+        *w.define("int", "row", "unit * ROWS" if rows > 1 else "unit"),
+        *w.guarded(
+            "row < rows && at < length",
+            "row >= rows || at >= length",
+            [
+                *dense.pointers(w, p),
+                f"{kind} sum[ROWS] = {{}};",
+                *before,
+                *w.each(
+                    "int",
+                    "k",
+                    "0",
+                    "k < diags",
+                    "1",
+                    [
+                        *w.define("int", "col", "row + offsets[k]"),
+                        *w.define("size_t", "slot", "(size_t)k * pitch + row"),
+                        *inner,
+                        *w.repeat_each("i", "ROWS", rows, add),
+                    ],
+                    int(p["depth"]),
+                ),
+                *w.repeat_each("i", "ROWS", rows, put),
+            ],
+        ),
+    ]
+    draft.launches.append(f"multiply {geometry}")
+    draft.kernels.append(("multiply", "", body))
+    return draft
+
+
+def _bsr(p: Parameters, w: Writing) -> Draft:
+    edge = int(p["edge"])
+    w = dense.briefly(w)
+    draft = start(
+        p,
+        Op.SPMM,
+        f"bsr b={edge}",
+        f"A block row a thread: a row of B is loaded once for {edge} rows of the matrix.",
+    )
+    draft.requires += ["cols < 2147483600", "longest <= 65536"]
+    lines, geometry = dense.place(w, draft, p, "block_rows", "block_row")
+    kind = dense.vector_of(p)
+
+    def column(j: str) -> Lines:
+        col = "col" if j == "0" else f"col + {j}"
+
+        def add(i: str) -> Lines:
+            row = "" if i == "0" else f" + {i} * EDGE"
+            value = w.fetch("vals", f"slot{row}{'' if j == '0' else f' + {j}'}", stream_hint(p))
+            return dense.add(w, draft, p, value, "dense", f"sum[{i}]")
+
+        load = w.define(
+            kind, "dense", _clamped(p, col).replace(f"min(max({col}, 0), ", f"min({col}, ")
+        )
+        return [*load, *w.repeat_each("i", "EDGE", edge, add)]
+
+    def put(i: str) -> Lines:
+        row = "row" if i == "0" else f"(row + {i})"
+        return w.when(f"{row.strip('()')} < rows", dense.store(w, draft, p, row, f"sum[{i}]"))
+
+    pragma = [
+        "#pragma unroll",
+        f"for (int j = 0; j < EDGE; {w.count('j', '1')}) {{",
+        *(line if line.startswith("#") else f"\t{line}" for line in column("j")),
+        "}",
+    ]
+    body = [
+        *lines,
+        *w.guarded(
+            "block_row < block_rows && at < length",
+            "block_row >= block_rows || at >= length",
+            [
+                *dense.pointers(w, p),
+                f"{kind} sum[EDGE] = {{}};",
+                *w.define("int", "end", "row_ptr[block_row + 1]"),
+                *w.each(
+                    "int",
+                    "k",
+                    "row_ptr[block_row]",
+                    "k < end",
+                    "1",
+                    [
+                        *w.define("int", "col", "col_idx[k] * EDGE"),
+                        *w.define("size_t", "slot", "(size_t)k * (EDGE * EDGE)"),
+                        *pragma,
+                    ],
+                    int(p["depth"]),
+                ),
+                *w.define("long long", "row", "block_row * EDGE"),
+                *w.repeat_each("i", "EDGE", edge, put),
+            ],
+        ),
+    ]
+    draft.launches.append(f"multiply {geometry}")
+    draft.kernels.append(("multiply", "", body))
+    return draft
+
+
+def _runs(p: Parameters, w: Writing) -> Draft:
+    draft = start(
+        p,
+        Op.SPMM,
+        "coo",
+        "Equally many entries for each team wherever rows begin; each run of"
+        " equal rows is added to C once.",
+    )
+    draft.init_zero = True
+    lines, geometry = dense.place(w, draft, p, "ceildiv(nnz,ITEMS)", "unit")
+    hint = stream_hint(p)
+    flush = [*dense.add_to(w, draft, p, "run_row"), "run_row = row;", f"sum = {dense.zero_of(p)};"]
+    product = dense.named(
+        w, draft, p, w.fetch("vals", "k", hint), dense.from_b(p, w.fetch("col_idx", "k", hint))
+    )
+    body = [
+        *lines,
+        *w.define("long long", "first", "unit * ITEMS"),
+        *w.guarded(
+            "first < nnz && at < length",
+            "first >= nnz || at >= length",
+            [
+                *dense.pointers(w, p),
+                *w.define("int", "end", "(int)min(first + ITEMS, (long long)nnz)"),
+                "int run_row = row_idx[first];",
+                f"{dense.vector_of(p)} sum = {dense.zero_of(p)};",
+                *w.each(
+                    "int",
+                    "k",
+                    "first",
+                    "k < end",
+                    "1",
+                    [
+                        *w.define("int", "row", w.fetch("row_idx", "k", hint)),
+                        *w.when("row != run_row", flush),
+                        *product,
+                    ],
+                    int(p["depth"]),
+                ),
+                *dense.add_to(w, draft, p, "run_row"),
+            ],
+        ),
+    ]
+    draft.launches.append(f"multiply {geometry}")
+    draft.kernels.append(("multiply", "", body))
+    return draft
+
+
+def _long(p: Parameters, w: Writing) -> Draft:
+    w = dense.briefly(replace(w, comments="none"))
+    draft = start(
+        p,
+        Op.SPMM,
+        "csr",
+        "A team for each row of up to LIMIT entries; longer rows are cut into"
+        " pieces with a team each, which add to C.",
+    )
+    draft.functions += search(w)
+    hint = stream_hint(p)
+    lines, geometry = dense.place(w, draft, p, "rows", "row")
+    product = dense.named(
+        w, draft, p, w.fetch("vals", "k", hint), dense.from_b(p, w.fetch("col_idx", "k", hint))
+    )
+    zero = f"{dense.vector_of(p)} sum = {dense.zero_of(p)};"
+    bounds = [
+        *w.define("int", "begin", "row_ptr[row]"),
+        *w.define("int", "end", "row_ptr[row + 1]"),
+    ]
+    one = [
+        *lines,
+        *w.guarded(
+            "row < rows && at < length",
+            "row >= rows || at >= length",
+            [
+                *dense.pointers(w, p),
+                *bounds,
+                zero,
+                *w.when(
+                    "end - begin <= LIMIT",
+                    w.each("int", "k", "begin", "k < end", "1", product, int(p["depth"])),
+                ),
+                *dense.store(w, draft, p, "row"),
+            ],
+        ),
+    ]
+    requires = list(draft.requires)
+    lines, pieces = dense.place(w, draft, p, "ceildiv(nnz,LIMIT)", "unit", "int")
+    draft.requires = requires
+    piece = [
+        *lines,
+        *w.define("int", "first", "unit * LIMIT"),
+        *w.guarded(
+            "unit < (nnz - 1) / LIMIT + 1 && at < length",
+            "unit >= (nnz - 1) / LIMIT + 1 || at >= length",
+            [
+                *dense.pointers(w, p),
+                *w.define("int", "last", "min(nnz - first, LIMIT) + first"),
+                *w.define("int", "low", "row_of(first, rows, row_ptr)"),
+                *w.define("int", "high", "row_of(last - 1, rows, row_ptr)"),
+                *w.note("Only the first and the last row of a piece can be long."),
+                *w.each(
+                    "int",
+                    "row",
+                    "low",
+                    "row <= high",
+                    "max(high - low, 1)",
+                    [
+                        *bounds,
+                        *w.when(
+                            "end - begin > LIMIT",
+                            [
+                                zero,
+                                *w.each(
+                                    "int",
+                                    "k",
+                                    "max(begin, first)",
+                                    "k < min(end, last)",
+                                    "1",
+                                    product,
+                                    int(p["depth"]),
+                                ),
+                                *dense.add_to(w, draft, p, "row"),
+                            ],
+                        ),
+                    ],
+                ),
+            ],
+        ),
+    ]
+    where, shape = pieces.split(" ")
+    draft.launches += [
+        f"multiply {geometry}",
+        f"add_long {where.replace('grid=', 'grid=(longest>LIMIT)*', 1)} {shape}",
+    ]
+    draft.kernels += [("multiply", "", one), ("add_long", "", piece)]
+    return draft
+
+
+def _fits(p: Parameters) -> bool:
+    """Whether sums stay in registers and teams in a block; a window needs rows to slide over."""
+    held = int(p.get("rows", p.get("edge", 1))) * int(p["vec"])
+    return (
+        held <= 32
+        and (held <= 8 or int(p["block"]) <= 256)
+        and int(p["lanes"]) <= int(p["block"])
+        and not (p.get("window") == "slides" and (p["rows"] == 1 or p["depth"] != 1))
+    )
+
+
+PLACES = ("rows across", "slices inside")
+STRATEGIES = (
+    Strategy(
+        "spmm dia",
+        Op.SPMM,
+        {**SHAPE, "rows": (1, 2, 4, 8), "window": ("none",), "depth": (1, 2, 4), "place": PLACES},
+        _dia,
+        _fits,
+    ),
+    Strategy(
+        "spmm dia window",
+        Op.SPMM,
+        {**SHAPE, "rows": (2, 4, 8), "window": ("slides",), "depth": (1,), "place": PLACES},
+        _dia,
+        _fits,
+    ),
+    Strategy(
+        "spmm bsr",
+        Op.SPMM,
+        {**SHAPE, "edge": (2, 3, 4, 8), "depth": (1, 2), "place": PLACES},
+        _bsr,
+        _fits,
+    ),
+    Strategy(
+        "spmm coo runs",
+        Op.SPMM,
+        {
+            **SHAPE,
+            "store": ("plain",),
+            "items": (8, 16, 32, 64, 128),
+            "depth": (1, 2, 4),
+            "place": PLACES,
+        },
+        _runs,
+        _fits,
+    ),
+    Strategy(
+        "spmm csr long",
+        Op.SPMM,
+        {
+            **SHAPE,
+            "store": ("plain",),
+            "limit": (256, 1024, 4096),
+            "depth": (1, 2, 4),
+            "place": ("rows across",),
+        },
+        _long,
+        _fits,
+    ),
+)

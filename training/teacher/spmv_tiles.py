@@ -1,0 +1,274 @@
+"""SpMV on formats that are made on the device for scattered columns and uneven rows."""
+
+from __future__ import annotations
+
+from suite.problem import Op
+from training.teacher.parts import ALL, STREAM, sum_lanes
+from training.teacher.spmv_packed import read_vector
+from training.teacher.spmv_rows import start
+from training.teacher.strategy import Choices, Draft, Parameters, Strategy
+from training.teacher.writing import Writing
+
+
+def _coltile(p: Parameters, w: Writing) -> Draft:
+    draft = start(
+        p,
+        Op.SPMV,
+        f"coltile TILE={p['tile']}",
+        "Entries by tiles of columns, whose x lies in shared memory: gathers cost next to nothing.",
+    )
+    del draft.constants["TILE"]
+    draft.init_zero = True
+    hint = STREAM if p["hint"] == "stream" else ""
+    add = f"atomicAdd({w.at('y', 'first_row + tile_rows[slot + row]')}, sum);"
+    each = [
+        *w.when("heads >> i & 1", [*w.when("i > 0", [add]), "++row;", "sum = 0;"]),
+        "sum += ((const real*)val)[i] * shared_x[((const unsigned short*)&col)[i]];",
+    ]
+    if p["finish"] == "scan":
+        take = [
+            f"const real below = __shfl_up_sync({ALL}, sum, step);",
+            f"const int run_row = __shfl_up_sync({ALL}, row, step);",
+            *w.when("lane >= step && run_row == row", ["sum += below;"]),
+        ]
+        last = [
+            *w.double("step", "1", "32", take),
+            f"const int next = __shfl_down_sync({ALL}, row, 1);",
+            *w.when("lane == 31 || next != row", [add]),
+        ]
+    else:
+        last = [add]
+
+    def read_values(i: str) -> str:
+        return read_vector("uint4", f"tile_vals + slot + ({i} * 32 + lane) * VECTOR", hint)
+
+    chunk = [
+        *w.define("size_t", "slot", "(size_t)k * CHUNK"),
+        *w.define("int", "first_row", "(chunk_info[k] >> 12) * ROW_BLOCK"),
+        *w.define("unsigned", "heads", w.fetch("tile_heads", "(size_t)k * 32 + lane", hint)),
+        *w.define("uint4", "col", read_vector("uint4", "tile_cols + slot + lane * EACH", hint)),
+        "uint4 val[EACH / VECTOR];",
+        *w.unrolled(
+            "i",
+            "EACH / VECTOR",
+            0,
+            lambda i: [f"val[{i}] = {read_values(i)};"],
+        ),
+        "int row = (int)(heads >> 8) - 1;",
+        "real sum = 0;",
+        *w.unrolled("i", "EACH", 0, lambda _: each),
+        *last,
+    ]
+    body = [
+        "extern __shared__ real shared_x[];",
+        *w.define("int", "lane", w.rest("threadIdx.x", "32", 32)),
+        *w.define("int", "row_blocks", "row_blocks_of(rows)"),
+        *w.define("int4", "span", "((const int4*)spans)[blockIdx.x]"),
+        "int first = span.x, end = span.y, at = span.z;",
+        "while (first < span.w) {",
+        *(
+            "\t" + line if line[0] != "#" else line
+            for line in [
+                "__syncthreads();",
+                *w.each(
+                    "int",
+                    "i",
+                    "threadIdx.x",
+                    "i < min(COLS, cols - at * COLS)",
+                    "BLOCK",
+                    ["shared_x[i] = x[at * COLS + i];"],
+                    int(p["depth"]),
+                ),
+                "__syncthreads();",
+                *w.each(
+                    "int",
+                    "k",
+                    f"first + {w.over('threadIdx.x', '32', 32)}",
+                    "k < end",
+                    "BLOCK / 32",
+                    chunk,
+                ),
+                "first = end;",
+                "if (first >= span.w) break;",
+                "do {",
+                f"\t{w.count('at', '1')};",
+                "} while (bucket_chunk[(at + 1) * row_blocks] <= first);",
+                "end = min(span.w, bucket_chunk[(at + 1) * row_blocks]);",
+            ]
+        ),
+        "}",
+    ]
+    draft.launches.append("multiply grid=min(max_shares,nnz) block=TILE//144 shared=TILE")
+    draft.kernels.append(("multiply", "", body))
+    return draft
+
+
+def _bins(p: Parameters, w: Writing) -> Draft:
+    draft = start(
+        p,
+        Op.SPMV,
+        f"csr_bins PIECE={p['piece']}",
+        "Rows listed by length: as many lanes for"
+        " each as suit it, and pieces of long rows, which add to y.",
+    )
+    hint = STREAM if p["hint"] == "stream" else ""
+    product = w.product("sum", w.fetch("vals", "k", hint), f"x[{w.fetch('col_idx', 'k', hint)}]")
+    short = [
+        "int kind = 0;",
+        "while (kind < CLASSES && (int)blockIdx.x >= bins[8 + kind + 1]) ++kind;",
+        "if (kind == CLASSES) return;",
+        *w.choose("int", "lanes", "kind < LONG", "1 << kind", "1"),
+        *w.define(
+            "int",
+            "unit",
+            "bins[kind] + ((blockIdx.x - bins[8 + kind]) * 256 + threadIdx.x) / lanes",
+        ),
+        *w.define("bool", "inside", "unit < bins[kind + 1]"),
+        *w.choose("int", "row", "inside", "units[unit]", "0"),
+        *w.note("The first piece of a long row clears what all its pieces add to."),
+        *w.when(
+            "kind == LONG",
+            [
+                *w.when("inside && piece_from[unit - bins[LONG]] == row_ptr[row]", ["y[row] = 0;"]),
+                "return;",
+            ],
+        ),
+        *w.define("int", "lane", "threadIdx.x & (lanes - 1)"),
+        *w.choose("int", "end", "inside", "row_ptr[row + 1]", "0"),
+        "real sum = 0;",
+        *w.each("int", "k", "row_ptr[row] + lane", "k < end", "lanes", [product], int(p["depth"])),
+        *w.halve("step", "lanes / 2", [f"sum += __shfl_{w.reduce}_sync({ALL}, sum, step, lanes);"])[
+            1:
+        ],
+        *w.when("inside && lane == 0", ["y[row] = sum;"]),
+    ]
+    long = [
+        *w.define("int", "unit", "bins[LONG] + blockIdx.x"),
+        *w.guarded(
+            "unit < bins[CLASSES]",
+            "unit >= bins[CLASSES]",
+            [
+                *w.define("int", "row", "units[unit]"),
+                *w.define("int", "first", "piece_from[blockIdx.x]"),
+                *w.define("int", "end", "min(first + PIECE, row_ptr[row + 1])"),
+                "real sum = 0;",
+                *w.each(
+                    "int",
+                    "k",
+                    "first + threadIdx.x",
+                    "k < end",
+                    "BLOCK",
+                    [product],
+                    int(p["depth"]),
+                ),
+                *sum_lanes(w, "32"),
+                *w.when(
+                    f"{w.rest('threadIdx.x', '32', 32)} == 0",
+                    [f"atomicAdd({w.at('y', 'row')}, sum);"],
+                ),
+            ],
+        ),
+    ]
+    draft.launches += [
+        "multiply grid=(rows>0)*bin_blocks block=256",
+        "add_long grid=(longest>PIECE)*max_pieces block=BLOCK",
+    ]
+    draft.kernels += [("multiply", "", short), ("add_long", "", long)]
+    return draft
+
+
+def _hyb(p: Parameters, w: Writing) -> Draft:
+    draft = start(
+        p,
+        Op.SPMV,
+        f"hyb_pieces WIDTH={p['width']}",
+        "Short rows as ELLPACK, what is longer in"
+        " pieces of equal size, whose sums are added at the end.",
+    )
+    draft.arrays.append(("workspace", "piece_sum", "real", "max_pieces"))
+    hint = STREAM if p["hint"] == "stream" else ""
+    ell = w.product(
+        "sum",
+        w.fetch("ell_val", "slot + k * 32", hint),
+        f"x[{w.fetch('ell_col', 'slot + k * 32', hint)}]",
+    )
+    rows = [
+        *w.define("long long", "row", w.global_thread("BLOCK")),
+        *w.guarded(
+            "row < rows",
+            "row >= rows",
+            [
+                *w.define(
+                    "size_t",
+                    "slot",
+                    f"(size_t){w.over('row', '32', 32)} * (32 * WIDTH) + {w.rest('row', '32', 32)}",
+                ),
+                *w.define("int", "length", "ell_len[row]"),
+                "real sum = 0;",
+                *w.each("int", "k", "0", "k < length", "1", [ell], int(p["depth"])),
+                "y[row] = sum;",
+            ],
+        ),
+    ]
+    product = w.product("sum", w.fetch("vals", "k", hint), f"x[{w.fetch('col_idx', 'k', hint)}]")
+    lane = w.rest("threadIdx.x", "32", 32)
+    warp = w.over(f"({w.global_thread('BLOCK')})", "32", 32)
+    by = w.over(f"gridDim.x * {w.threads('BLOCK')}", "32", 32)
+    pieces = w.each(
+        "int",
+        "i",
+        warp,
+        "i < counts[1]",
+        by,
+        [
+            *w.define("int", "first", "piece_start[i]"),
+            *w.define("int", "end", "first + piece_size[i]"),
+            "real sum = 0;",
+            *w.each("int", "k", f"first + {lane}", "k < end", "32", [product], int(p["depth"])),
+            *sum_lanes(w, "32"),
+            *w.when(f"{lane} == 0", ["piece_sum[i] = sum;"]),
+        ],
+    )
+    tails = w.each(
+        "int",
+        "i",
+        warp,
+        "i < counts[0]",
+        by,
+        [
+            *w.define("int", "row", "long_row[i]"),
+            *w.define("int", "first", "long_first[i]"),
+            *w.define("int", "end", "first + pieces_of(row_ptr[row + 1] - row_ptr[row])"),
+            "real sum = 0;",
+            *w.each("int", "k", f"first + {lane}", "k < end", "32", ["sum += piece_sum[k];"]),
+            *sum_lanes(w, "32"),
+            *w.when(f"{lane} == 0", ["y[row] += sum;"]),
+        ],
+    )
+    draft.launches += [
+        "multiply grid=ceildiv(rows,BLOCK) block=BLOCK",
+        "add_long grid=(longest>WIDTH)*4*sms block=BLOCK",
+        "add_tail grid=(longest>WIDTH)*sms block=BLOCK",
+    ]
+    draft.kernels += [("multiply", "", rows), ("add_long", "", pieces), ("add_tail", "", tails)]
+    return draft
+
+
+LIGHT: Choices = {"depth": (1, 2, 4), "hint": ("none", "stream")}
+STRATEGIES = (
+    Strategy(
+        "spmv coltile",
+        Op.SPMV,
+        {"tile": (36864, 73728, 147456), "finish": ("scan", "each"), **LIGHT},
+        _coltile,
+    ),
+    Strategy(
+        "spmv csr bins",
+        Op.SPMV,
+        {"piece": (1024, 2048, 8192), "block": (128, 256, 512), **LIGHT},
+        _bins,
+    ),
+    Strategy(
+        "spmv hyb pieces", Op.SPMV, {"width": (4, 8, 16, 32), "block": (128, 256), **LIGHT}, _hyb
+    ),
+)
