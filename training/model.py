@@ -10,9 +10,6 @@ from training.errors import TrainingError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# Attention and MLP of Llama, Qwen, Gemma and their like.
-LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
 
 @dataclass(frozen=True)
 class TinyShape:
@@ -85,6 +82,8 @@ def with_lora(base: str, rank: int, alpha: int, vocabulary: int, seed: int) -> P
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
 
+    from suite.models.adapters import TARGETS
+
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(
             base, dtype=torch.float32, attn_implementation="sdpa"
@@ -98,9 +97,7 @@ def with_lora(base: str, rank: int, alpha: int, vocabulary: int, seed: int) -> P
             f"base {base}: knows {known:,} tokens and the data has {vocabulary:,}; pack the corpus"
             " with the base's own tokenizer"
         )
-    lora = LoraConfig(
-        r=rank, lora_alpha=alpha, target_modules=list(LORA_TARGETS), task_type="CAUSAL_LM"
-    )
+    lora = LoraConfig(r=rank, lora_alpha=alpha, target_modules=list(TARGETS), task_type="CAUSAL_LM")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:

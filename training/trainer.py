@@ -15,12 +15,12 @@ import torch
 from filelock import FileLock, Timeout
 from transformers.utils.logging import disable_progress_bar
 
+from suite.models.manifest import digest as sha256
 from suite.provenance import commit
 from training import checkpoint, packing
 from training.batches import Batches
 from training.curve import Curve
 from training.errors import ConfigError, TrainingError
-from training.files import sha256
 from training.model import with_lora
 from training.pace import Pace, TimeBox, clock_text
 from training.pretrain import PretrainConfig, decisive, mistakes

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from suite.models.manifest import digest as sha256
 from training.corpus.sources import Source
 from training.errors import TrainingError
-from training.files import sha256
 
 LIMIT_S = 900
 _WHEELS_FOR = ("--py", "3.11", "--impl", "cp")  # the wheels that the digests are of

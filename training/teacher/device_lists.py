@@ -11,7 +11,7 @@ from training.teacher.spmm_rows import SHAPE, stream_hint
 from training.teacher.spmv_packed import read_vector
 from training.teacher.spmv_rows import start
 from training.teacher.strategy import Draft, Parameters, Strategy
-from training.teacher.writing import Lines, Writing
+from training.teacher.writing import Lines, Writing, deeper
 
 
 def _flags(p: Parameters, w: Writing) -> Draft:
@@ -98,9 +98,8 @@ def _buckets(p: Parameters, w: Writing) -> Draft:
         "int first = share_chunk[blockIdx.x];",
         *w.define("int", "last", "share_chunk[blockIdx.x + 1]"),
         "while (first < last) {",
-        *(
-            "\t" + line if line[0] != "#" else line
-            for line in [
+        *deeper(
+            [
                 *w.define("int", "at", "tile_of(first, tile_at, tiles_of(cols), 1, 0)"),
                 *w.define("int", "end", "min(last, tile_at[at + 1])"),
                 "__syncthreads();",

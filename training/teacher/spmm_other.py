@@ -10,7 +10,7 @@ from training.teacher.spmm_rows import SHAPE, stream_hint
 from training.teacher.spmv_balanced import search
 from training.teacher.spmv_rows import start
 from training.teacher.strategy import Draft, Parameters, Strategy
-from training.teacher.writing import Lines, Writing
+from training.teacher.writing import Lines, Writing, deeper
 
 
 def _clamped(p: Parameters, col: str) -> str:
@@ -136,7 +136,7 @@ def _bsr(p: Parameters, w: Writing) -> Draft:
     pragma = [
         "#pragma unroll",
         f"for (int j = 0; j < EDGE; {w.count('j', '1')}) {{",
-        *(line if line.startswith("#") else f"\t{line}" for line in column("j")),
+        *deeper(column("j")),
         "}",
     ]
     body = [

@@ -7,7 +7,7 @@ from training.teacher.parts import ALL, STREAM, sum_lanes
 from training.teacher.spmv_packed import read_vector
 from training.teacher.spmv_rows import start
 from training.teacher.strategy import Choices, Draft, Parameters, Strategy
-from training.teacher.writing import Writing
+from training.teacher.writing import Writing, deeper
 
 
 def _coltile(p: Parameters, w: Writing) -> Draft:
@@ -66,9 +66,8 @@ def _coltile(p: Parameters, w: Writing) -> Draft:
         *w.define("int4", "span", "((const int4*)spans)[blockIdx.x]"),
         "int first = span.x, end = span.y, at = span.z;",
         "while (first < span.w) {",
-        *(
-            "\t" + line if line[0] != "#" else line
-            for line in [
+        *deeper(
+            [
                 "__syncthreads();",
                 *w.each(
                     "int",

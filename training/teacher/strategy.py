@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from suite.harness.bind import ARRAY_TYPES, DENSE, OUTPUT, PROBLEM_SIZES
 from suite.harness.storage import Storage, choose
 from suite.problem import Op
-from training.teacher.writing import Lines, Writing
+from training.teacher.writing import Lines, Writing, deeper
 
 Value = int | str
 Parameters = Mapping[str, Value]
@@ -110,7 +110,7 @@ class Draft:
         parameters = w.parameters(self._parameters(used, name in prepares))
         return [
             *w.head(start, parameters),
-            *(f"\t{line}" if line[0] != "#" else line for line in body),
+            *deeper(body),
             "}",
         ]
 

@@ -90,7 +90,7 @@ class Writing:
         lines = self._block(f"if ({condition})", then, always=both)
         if otherwise:
             lines[-1] += " else {"
-            lines += [*_deeper(otherwise), "}"]
+            lines += [*deeper(otherwise), "}"]
         return lines
 
     def guarded(self, inside: str, outside: str, body: Lines) -> Lines:
@@ -273,8 +273,8 @@ class Writing:
     def _block(self, head: str, body: Lines, always: bool = False) -> Lines:
         if len(body) == 1 and self.braces == "few" and not always and not body[0].startswith("#"):
             line = f"{head} {body[0]}"
-            return [line] if len(line) < 80 else [head, *_deeper(body)]
-        return [f"{head} {{", *_deeper(body), "}"]
+            return [line] if len(line) < 80 else [head, *deeper(body)]
+        return [f"{head} {{", *deeper(body), "}"]
 
 
 def drawn(seed: int) -> Writing:
@@ -290,7 +290,8 @@ def options() -> dict[str, tuple[Any, ...]]:
     return {f.name: get_args(hints[f.name]) for f in fields(Writing) if f.name != "names"}
 
 
-def _deeper(lines: Iterable[str]) -> Lines:
+def deeper(lines: Iterable[str]) -> Lines:
+    """The lines one level further in; directives stay at the margin."""
     return [line if line.startswith("#") else f"\t{line}" for line in lines]
 
 
