@@ -173,11 +173,15 @@ def main() -> None:
     """Reads rows, fits a tree for each label, writes the rule and says how good it is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="+", type=Path, help="folder of a campaign")
+    parser.add_argument("--matrices", default="tuning", help="what the campaign measured")
     parser.add_argument("--out", type=Path, default=RULE)
     options = parser.parse_args()
     rows = [row for folder in options.folder for row in read(folder.absolute()).rows]
-    names = dict.fromkeys(row.matrix for row in rows)
-    known = {spec.name: features(spec.build().csr) for spec in select(",".join(names))}
+    names = dict.fromkeys(row.matrix for row in rows if row.hot_us)
+    specs = [spec for spec in select(options.matrices) if spec.name in names]
+    known = {spec.name: features(spec.build().csr) for spec in specs}
+    if unknown := names.keys() - known.keys():
+        parser.error(f"{min(unknown)} is not among --matrices {options.matrices}; name its set")
     trees, report = {}, {}
     for label in dict.fromkeys(row.label for row in rows):
         try:
