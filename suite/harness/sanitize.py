@@ -131,14 +131,14 @@ def _run(
     options = ["--tool", tool, "--error-exitcode", str(_FOUND), "--log-file", str(log)]
     limit = str(math.ceil(seconds))
     watched = [sys.executable, "-m", "suite.harness.sanitized", str(asked), str(answer), limit]
-    here = str(Path(__file__).parents[2])
+    modules = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
     process = subprocess.Popen(
         [str(sanitizer), *options, *watched],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        env={**environment(), "PYTHONPATH": here, "TMPDIR": str(folder)},
+        env={**environment(), "PYTHONPATH": modules, "TMPDIR": str(folder)},
     )
     try:
         said = process.communicate(timeout=seconds)[1].decode("utf-8", "replace")
