@@ -82,7 +82,7 @@ def _spmv(stem: str, chosen: Chosen, itemsize: int, of: Structure) -> Terms:
 def _spmm(stem: str, chosen: Chosen, columns: int, itemsize: int, of: Structure) -> Terms:
     rows, cols = of.csr.shape
     width = columns * itemsize / 1e6  # MB of a row of B or C
-    slots = _SLOTS.get(stem, lambda of, chosen: of.csr.nnz)(of, chosen)
+    slots = _SLOTS.get(stem, _entries)(of, chosen)
     stored = _STORED.get(stem, _csr)(of, itemsize, chosen) / 1e6
     new = of.distinct(64, 1) * width
     found = {
@@ -101,12 +101,16 @@ def _spmm(stem: str, chosen: Chosen, columns: int, itemsize: int, of: Structure)
     return found
 
 
+def _entries(of: Structure, chosen: Chosen) -> float:
+    return float(of.csr.nnz)
+
+
 def _longest(of: Structure, lanes: int = 1) -> float:
     return min(of.facts["longest"], 100_000) / lanes / 1e3
 
 
 def _csr(of: Structure, itemsize: int, chosen: Chosen) -> float:
-    return (4 + itemsize) * of.csr.nnz + 4 * of.csr.shape[0]
+    return float((4 + itemsize) * of.csr.nnz + 4 * of.csr.shape[0])
 
 
 def _blocks(of: Structure, edge: int) -> float:
@@ -117,10 +121,14 @@ def _ell(of: Structure) -> float:
     return float(of.csr.shape[0]) * of.facts["longest"]
 
 
+def _with_lengths(of: Structure, itemsize: int, chosen: Chosen) -> float:
+    return (4 + itemsize) * _ell(of) + 4.0 * float(of.csr.shape[0])
+
+
 def _hyb_pieces(of: Structure, itemsize: int, chosen: Chosen) -> float:
     width = chosen["width"]
     slots = of.padded(unit=4, width=width) + of.beyond(width)
-    return (4 + itemsize) * slots + of.csr.shape[0]
+    return (4 + itemsize) * slots + float(of.csr.shape[0])
 
 
 def _sell_window(chosen: Chosen) -> int:
@@ -136,8 +144,8 @@ _STORED: Mapping[str, Callable[[Structure, int, Chosen], float]] = {
     "coo": lambda of, size, c: (8 + size) * of.csr.nnz,
     "csr_xshared": lambda of, size, c: (2 + size) * of.csr.nnz + 4 * of.csr.shape[0],
     "dia": lambda of, size, c: size * of.diagonals() * of.csr.shape[0],
-    "ell": lambda of, size, c: (4 + size) * _ell(of),
-    "ell_warp": lambda of, size, c: (4 + size) * _ell(of),
+    "ell": _with_lengths,
+    "ell_warp": _with_lengths,
     "hyb": lambda of, size, c: (8 + size) * of.csr.nnz,
     "hyb_pieces": _hyb_pieces,
     "nnzsplit": lambda of, size, c: (4.25 + size) * of.csr.nnz,

@@ -96,7 +96,16 @@ def measured(source: Path) -> list[Measured]:
         frame = pd.read_parquet(source).astype(object)
         plain = frame.where(frame.notna(), None).to_dict("records")
         return [
-            Measured(**{**row, "dtype": DType(row["dtype"]), "status": Status(row["status"])})
+            Measured(
+                row["matrix"],
+                row["family"],
+                row["label"],
+                DType(row["dtype"]),
+                row["author"],
+                Status(row["status"]),
+                row["hot_us"],
+                row["cold_us"],
+            )
             for row in plain
         ]
     return [

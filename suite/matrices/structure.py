@@ -40,6 +40,7 @@ def facts(csr: sparse.csr_array) -> dict[str, int]:
         "reach": max(far),
     }
 
+
 class Structure:
     """Counts of what a multiplication by a matrix has to touch; each is made when first asked for.
 
@@ -69,7 +70,9 @@ class Structure:
             unit: Row lengths are rounded up to a multiple of it.
             width: Only so many entries of a row count.
         """
-        return self._once(("padded", window, unit, width), lambda: self._padded(window, unit, width))
+        return self._once(
+            ("padded", window, unit, width), lambda: self._padded(window, unit, width)
+        )
 
     def steps(self, lanes: int) -> float:
         """Steps of all warps where so many lanes share a row, a warp waiting for its longest."""
@@ -102,9 +105,7 @@ class Structure:
         """As ``distinct``, of what a warp reads at once that has a row for each thread, sampled."""
         row, col, rank = self._sample
         wide = SAMPLED_LENGTH
-        return self._scaled(
-            ("side", columns), lambda: (row // WARP * wide + rank, col // columns)
-        )
+        return self._scaled(("side", columns), lambda: (row // WARP * wide + rank, col // columns))
 
     def diagonals(self) -> float:
         """Occupied diagonals, at least: those of the sample."""
@@ -124,7 +125,7 @@ class Structure:
         def count() -> float:
             first, second = places()
             found = _different(first * (self.csr.shape[1] + 1) + second)
-            return found * self.csr.nnz / max(first.size, 1)
+            return found * float(self.csr.nnz) / max(first.size, 1)
 
         return self._once(key, count)
 
