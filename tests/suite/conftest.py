@@ -1,6 +1,7 @@
 """The suite's two modules in a folder of their own, with the fake evaluator and tiny matrices."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,16 @@ MATRIX = "%%MatrixMarket matrix coordinate real general\n4 4 4\n1 1 {v}\n2 2 2\n
 Run = Callable[..., pytest.RunResult]
 
 
+def plain(patch: pytest.MonkeyPatch) -> None:
+    """The environment of a person's shell: nothing of the run that these tests belong to."""
+    patch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    patch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")  # it imports and rewrites for a second
+    for name in os.environ.keys() & {"MLFLOW_TRACKING_URI", "FAKE_GPU"}:
+        patch.delenv(name)
+    for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
+        patch.delenv(name)
+
+
 @pytest.fixture
 def suite_dir(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """The folder, entered."""
@@ -29,9 +40,7 @@ def suite_dir(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
         (pytester.path / f"test_{op}.py").write_text(MODULE.format(op=op))
     for name, value in (("one", 1), ("two", 5)):
         (pytester.path / f"{name}.mtx").write_text(MATRIX.format(v=value))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.delenv("FAKE_GPU", raising=False)
+    plain(monkeypatch)
     return pytester
 
 
