@@ -1,9 +1,7 @@
 """The suite's two modules in a folder of their own, with the fake evaluator and tiny matrices."""
 
 import json
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 # pytester forgets what a run imports; what is imported here need not be, and pandas cannot be,
 # again.
@@ -14,22 +12,13 @@ import pytest
 import suite.baselines.vendor
 import suite.harness.evaluate
 import suite.matrices.sets  # noqa: F401
+from tests.shell import plain
 
 CONFTEST = 'pytest_plugins = ["suite.plugin", "tests.suite.fake"]\n'
 MODULE = "from suite.test_{op} import *\n"
 MATRIX = "%%MatrixMarket matrix coordinate real general\n4 4 4\n1 1 {v}\n2 2 2\n3 1 3\n4 4 4\n"
 
 Run = Callable[..., pytest.RunResult]
-
-
-def plain(patch: pytest.MonkeyPatch) -> None:
-    """The environment of a person's shell: nothing of the run that these tests belong to."""
-    patch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    patch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")  # it imports and rewrites for a second
-    for name in os.environ.keys() & {"MLFLOW_TRACKING_URI", "FAKE_GPU"}:
-        patch.delenv(name)
-    for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
-        patch.delenv(name)
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from suite.locks import Locks
 from suite.mlstore import open_store
 from suite.summary import table
 from tests.fuzz import HUNTING
-from tests.suite.conftest import CONFTEST, MATRIX, MODULE, plain
+from tests.shell import plain
+from tests.suite.conftest import CONFTEST, MATRIX, MODULE
 
 pytest_plugins = ["pytester"]
 
