@@ -16,6 +16,7 @@ COMMANDS = {
     "tokenizer": "training.tokenizer_command",
     "pack": "training.packing_command",
     "pretrain": "training.pretrain_command",
+    "draws": "training.draws_command",
     "pairs": "training.pairs_command",
 }
 
