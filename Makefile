@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= dev,train
 ARGS ?=
+# Processes that tests are spread over.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n : 8)))
 GPU := $(wildcard /dev/nvidiactl)
 comma := ,
