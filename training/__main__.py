@@ -17,6 +17,9 @@ COMMANDS = {
     "pack": "training.packing_command",
     "pretrain": "training.pretrain_command",
     "pairs": "training.pairs_command",
+    "sft": "training.sft_command",
+    "rates": "training.rates_command",
+    "probe": "training.probe_command",
 }
 
 

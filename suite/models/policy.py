@@ -68,9 +68,13 @@ class Policy:
             problem: What is asked.
             arch: The architecture to write for, ``sm_90``.
         """
+        return [*self.begin, *prompt(problem, arch, self.style, self.encode)]
+
+    @property
+    def begin(self) -> list[int]:
+        """The token that every text begins with, where that is usual."""
         usual = self.tokenizer.encode("//")[:1]
-        begin = usual if usual == [self.tokenizer.bos_token_id] else []
-        return [*begin, *prompt(problem, arch, self.style, self.encode)]
+        return usual if usual == [self.tokenizer.bos_token_id] else []
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text, with no special tokens around them."""
