@@ -33,7 +33,8 @@ def choose(
     device: str,
     path: Path,
     say: Callable[[str], None],
-) -> int:
+    over: Callable[[], bool] = lambda: False,
+) -> int | None:
     """The step of the best candidate: by right programs, then by those that compile, then the last.
 
     Args:
@@ -42,6 +43,10 @@ def choose(
         device: Where the model runs.
         path: Keeps what was found, so that a stopped session does not find it again.
         say: Gets a line for each candidate.
+        over: Whether the session must stop.
+
+    Returns:
+        The step; None where the session stopped before all were judged.
 
     Raises:
         TrainingError: Nothing verifies, or an adapter cannot be loaded.
@@ -56,6 +61,8 @@ def choose(
                 Question(one, op, 1 if op is Op.SPMV else COLUMNS) for one in looked for op in Op
             ]
             for step, folder in todo.items():
+                if over():
+                    return None
                 known[str(step)] = _rates(config, folder, device, judging, specs, questions)
                 with replacing(path) as draft:
                     draft.write_text(json.dumps(known, indent=1), encoding="utf-8")

@@ -81,7 +81,7 @@ class SftConfig:
 # What may differ between the sessions of one run.
 SESSION_ONLY = frozenset(
     {"pairs", "out", "base", "device", "workers", "minutes", "save_every", "log_every", "tracking"}
-    | {"select", "judge"}
+    | {"select", "judge", "candidates"}
 )
 
 

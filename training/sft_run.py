@@ -132,8 +132,7 @@ class _Run:
                 self._done = self._train()
             else:
                 self._done = self._steps
-            if self._done == self._steps and not self._box.asked:
-                self._choose()
+            if self._done == self._steps and self._choose():
                 status = "FINISHED"
         except BaseException:
             status = "FAILED"
@@ -179,14 +178,18 @@ class _Run:
         save_adapter(model, draft, self._style, (self._base, self._style.vocabulary), source)
         draft.rename(folder)
 
-    def _choose(self) -> None:
-        """Puts the best candidate where the finished adapter is to be."""
-        best = self._steps
+    def _choose(self) -> bool:
+        """Puts the best candidate where the finished adapter is to be, if there is time."""
+        best: int | None = self._steps
         if self._config.select:
             from training.selection import choose
 
-            found = {step: self._candidate(step) for step in self._kept_at()}
-            best = choose(self._config, found, self._device, self._config.out / CHOICE, self._say)
+            folders = {step: self._candidate(step) for step in self._kept_at()}
+            found = {step: folder for step, folder in folders.items() if folder.is_dir()}
+            path, over = self._config.out / CHOICE, lambda: self._box.over
+            best = choose(self._config, found, self._device, path, self._say, over)
+        if best is None:
+            return False
         target, draft = self._config.out / ADAPTER, self._config.out / f".{ADAPTER}"
         shutil.rmtree(draft, ignore_errors=True)
         shutil.copytree(self._candidate(best), draft)
@@ -194,6 +197,7 @@ class _Run:
         draft.rename(target)
         size = sum(path.stat().st_size for path in target.glob("*.safetensors"))
         self._say(f"{target}: step {best:,}, {size / 1e6:.2f} MB")
+        return True
 
     def _check_positions(self) -> None:
         config: Any = self._model.config
