@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,15 @@ def batch(examples: Examples, chosen: np.ndarray, pad: int) -> dict[str, torch.T
 
 def rows(examples: Examples, plan: Sequence[np.ndarray], pad: int) -> Dataset:
     """A data set with a row for each step; the batch is made when the row is read."""
+    numbered = Dataset.from_dict({"step": list(range(len(plan)))})
+    return numbered.with_transform(partial(_read, examples, plan, pad))
 
-    def read(asked: dict[str, list[int]]) -> dict[str, list[Any]]:
-        made = [batch(examples, plan[step], pad) for step in asked["step"]]
-        return {name: [one[name] for one in made] for name in made[0]}
 
-    return Dataset.from_dict({"step": list(range(len(plan)))}).with_transform(read)
+def _read(
+    examples: Examples, plan: Sequence[np.ndarray], pad: int, asked: dict[str, list[int]]
+) -> dict[str, list[Any]]:
+    made = [batch(examples, plan[step], pad) for step in asked["step"]]
+    return {name: [one[name] for one in made] for name in made[0]}
 
 
 def only(given: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:

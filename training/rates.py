@@ -118,6 +118,7 @@ def _figures(answers: Sequence[Answer], known: Collection[str] | None) -> dict[s
     figures: dict[str, Any] = {
         "answers": len(answers),
         "matrices": len({one.matrix for one in answers}),
+        "not_applicable": sum(one.status == Status.NOT_APPLICABLE for one in answers),
         "infrastructure_errors": sum(one.status == Status.INFRASTRUCTURE_ERROR for one in answers),
     }
     for name, share in found.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def rates(
         for question, programs in zip(questions, written, strict=True):
             by_matrix.setdefault(question.matrix.matrix, []).append((question, programs))
         todo = [s for s in specs if not _part(config, s.name).exists()]
+        began = time.monotonic()
         for spec, found in judge(judging, todo, by_matrix.__getitem__):
             answers = [
                 answer(question, program, verdict)
@@ -72,6 +74,8 @@ def rates(
                 pq.write_table(pa.Table.from_pylist(plain(answers)), draft)
             right, many = sum(one.ok for one in answers), len(answers)
             say(f"{spec.name}: {right} of {many} right")
+            box.saved(time.monotonic() - began)  # the next matrix may take as long
+            began = time.monotonic()
             if box.over:
                 break
     if any(not _part(config, spec.name).exists() for spec in specs):

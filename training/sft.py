@@ -40,6 +40,9 @@ class SftConfig:
     select: Annotated[int, "programs sampled to judge a candidate by; 0 takes the last one"] = 0
     candidates: Annotated[int, "adapters to choose from, saved over the second half"] = 4
     judge: Annotated[Literal["auto", "cuda", "emulator"], "what verifies their programs"] = "auto"
+    ship: Annotated[
+        Path | None, "folder of weights that base and finished adapter are put into"
+    ] = None
     device: Annotated[Literal["auto", "cpu", "cuda"], "where to compute"] = "auto"
     workers: Annotated[int, "processes that make batches, and that look at matrices; 0: none"] = 2
     minutes: Annotated[
@@ -81,7 +84,7 @@ class SftConfig:
 # What may differ between the sessions of one run.
 SESSION_ONLY = frozenset(
     {"pairs", "out", "base", "device", "workers", "minutes", "save_every", "log_every", "tracking"}
-    | {"select", "judge", "candidates"}
+    | {"select", "judge", "candidates", "ship"}
 )
 
 

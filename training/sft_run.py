@@ -32,6 +32,7 @@ from training.plan import plan
 from training.policies import device_of
 from training.sft import SftConfig, candidate_steps, decisive
 from training.sft_trainer import Listener, complete, step_of, train
+from training.shipping import ship
 from training.tracking import STATE, RunLog
 
 RUN, CHOICE, ADAPTER = "run.json", "choice.json", "adapter"
@@ -197,6 +198,9 @@ class _Run:
         draft.rename(target)
         size = sum(path.stat().st_size for path in target.glob("*.safetensors"))
         self._say(f"{target}: step {best:,}, {size / 1e6:.2f} MB")
+        if self._config.ship:
+            shipped = ship(self._config.base, target, self._config.competitor, self._config.ship)
+            self._say(f"{shipped}: the suite finds it with SPARSERL_WEIGHTS={self._config.ship}")
         return True
 
     def _check_positions(self) -> None:

@@ -20,10 +20,13 @@ torch = pytest.importorskip("torch", reason="needs the train extra")
 pytest.importorskip("trl", reason="needs the train extra")
 safetensors = pytest.importorskip("safetensors.torch", reason="needs the train extra")
 from suite.models import adapters, policy  # noqa: E402
+from suite.models.author import authors  # noqa: E402
 from suite.models.prompt import Encoding, PromptStyle  # noqa: E402
 from suite.models.tiny import TinyConfig  # noqa: E402
+from suite.models.variants import BASE, VARIANTS  # noqa: E402
 from training import batch_rows, examples, selection, sft_run, sft_trainer  # noqa: E402
 from training.answers import Question  # noqa: E402
+from training.shipping import ship  # noqa: E402
 
 torch.set_num_threads(1)  # these models are too small for more, and tests run side by side
 
@@ -220,17 +223,31 @@ def test_mistakes_come_together(config: SftConfig) -> None:
 
 
 @pytest.mark.parametrize("variant", ["sft_only", "no_embedding"])
-def test_the_adapter_is_one_that_the_suite_loads(lab: Lab, config: SftConfig, variant: str) -> None:
-    outcome = run(dataclasses.replace(config, variant=variant))
+def test_the_adapter_is_one_that_the_suite_loads(
+    lab: Lab, config: SftConfig, variant: str, tmp_path: Path
+) -> None:
+    weights_folder = tmp_path / "weights"
+    outcome = run(dataclasses.replace(config, variant=variant, ship=weights_folder))
     assert outcome.adapter is not None
-    loaded = policy.load(lab.base, outcome.adapter)
+    (author,) = authors(weights_folder)
+    assert author.name == variant
+    loaded = policy.load(weights_folder / BASE, weights_folder / variant)
     expected = {"sft_only": Encoding.COORDINATES, "no_embedding": Encoding.TEXT}
     assert loaded.style.encoding is expected[variant]
-    moved = [
-        value.abs().max() > 0 for n, value in weights(outcome.adapter).items() if "lora_B" in n
-    ]
+    moved = [v.abs().max() > 0 for n, v in weights(outcome.adapter).items() if "lora_B" in n]
     assert all(moved)
     assert len(moved) == 7
+    mine = next(v for v in VARIANTS if v.name == variant)
+    assert ship(str(lab.base), outcome.adapter, mine, weights_folder).name == variant
+    other = next(v for v in VARIANTS if v.encoding != expected[variant])
+    with pytest.raises(TrainingError, match=f"{other.name} reads"):
+        ship(str(lab.base), outcome.adapter, other, weights_folder)
+    make_base(tmp_path / "other", lab.table["text"].to_pylist(), seed=1)
+    with pytest.raises(TrainingError, match="was trained on base"):
+        ship(str(tmp_path / "other"), outcome.adapter, mine, weights_folder)
+    policy.save_base(*policy.load_base(tmp_path / "other")[:2], tmp_path / "mixed" / BASE, "other")
+    with pytest.raises(TrainingError, match="was trained on base"):
+        ship(str(lab.base), outcome.adapter, mine, tmp_path / "mixed")
 
 
 def test_the_default_rank_is_the_largest_multiple_of_eight_in_four_megabytes(
