@@ -13,7 +13,7 @@ from transformers.utils.logging import disable_progress_bar
 from suite.models import policy
 from suite.models.embedding import attach
 from suite.models.errors import ModelError
-from suite.models.policy import Policy
+from suite.models.policy import Policy, in_precision
 from suite.models.prompt import Encoding
 from training.errors import TrainingError
 
@@ -63,5 +63,6 @@ def _untrained(known: Policy, seed: int) -> Policy:
         torch.manual_seed(seed)
         model = make(known.model.config)
     attach(model)
-    model = model.to(known.model.device, known.model.dtype).eval().requires_grad_(False)
+    model = in_precision(model.to(known.model.device), known.model.dtype)
+    model = model.eval().requires_grad_(False)
     return replace(known, model=model)

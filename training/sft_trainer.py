@@ -25,6 +25,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from suite.models.adapters import lora
 from suite.models.lm import CausalLM
+from suite.models.policy import in_precision
 from training import batch_rows
 from training.errors import TrainingError
 from training.examples import Examples
@@ -104,7 +105,7 @@ def train(
     last = _latest(folder)
     trained: Any = model
     if HALF[device]:
-        trained = trained.to(torch.bfloat16)
+        trained = in_precision(trained, torch.bfloat16)
     pad = tokenizer.pad_token_id
     pad = tokenizer.eos_token_id if pad is None else pad
     make: Any = _Trainer
