@@ -34,7 +34,9 @@ class RatesConfig:
     limit: Annotated[int, "tokens of a program, at most"] = 1024
     judge: Annotated[Literal["auto", "cuda", "emulator"], "what verifies"] = "auto"
     device: Annotated[Literal["auto", "cpu", "cuda"], "where the model runs"] = "auto"
-    workers: Annotated[int, "processes that look at matrices; 0: one a core"] = 0
+    workers: Annotated[
+        int, "processes that look at matrices, of which the largest take gigabytes; 0: one a core"
+    ] = 8
     minutes: Annotated[
         float | None, "stop between two matrices after this long; no limit if left out"
     ] = None

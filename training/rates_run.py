@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from suite.harness.files import replacing
 from suite.matrices import sets
 from suite.matrices.base import MatrixError, MatrixSpec
 from suite.program import KernelProgram
 from training import seen
 from training.answers import Question, evaluator, judge, write
 from training.errors import ConfigError
-from training.files import replacing
 from training.pace import TimeBox
 from training.pairs import read_pairs
 from training.policies import device_of, load

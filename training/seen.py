@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from suite.harness.files import replacing
 from suite.matrices.base import MatrixSpec
 from suite.models.sampler import SHOWN, Scale, Shown, sample, scale
 from training.errors import TrainingError
-from training.files import replacing
 
 FILE = "seen.parquet"
 HOME = "suite.matrices."  # where recipes come from

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from suite.harness.files import replacing
 from suite.matrices.base import MatrixSpec
 from suite.matrices.splits import Split, sampled
 from suite.problem import Op
 from training import seen
 from training.answers import Question, evaluator, judge, write
-from training.files import replacing
 from training.policies import load
 from training.sft import SftConfig
 
@@ -56,7 +56,7 @@ def choose(
     if todo:
         specs = problems(config.select)
         with evaluator(config.judge) as judging:
-            looked = list(seen.look_at(specs, config.workers or 1))
+            looked = list(seen.look_at(specs))
             questions = [
                 Question(one, op, 1 if op is Op.SPMV else COLUMNS) for one in looked for op in Op
             ]

@@ -44,7 +44,7 @@ class SftConfig:
         Path | None, "folder of weights that base and finished adapter are put into"
     ] = None
     device: Annotated[Literal["auto", "cpu", "cuda"], "where to compute"] = "auto"
-    workers: Annotated[int, "processes that make batches, and that look at matrices; 0: none"] = 2
+    workers: Annotated[int, "processes that make batches for a GPU; 0: none"] = 2
     minutes: Annotated[
         float | None, "stop at a checkpoint after this long; no limit if left out"
     ] = None

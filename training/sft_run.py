@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from transformers import PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
+from suite.harness.files import replacing
 from suite.models import policy
 from suite.models.adapters import save_adapter
 from suite.models.embedding import attach
@@ -25,7 +26,6 @@ from training import examples as encoding
 from training import seen
 from training.curve import Curve
 from training.errors import ConfigError, TrainingError
-from training.files import replacing
 from training.pace import TimeBox
 from training.pairs import read_pairs
 from training.plan import plan
@@ -90,7 +90,7 @@ class _Run:
         quiet()
         self._device = device_of(config.device)
         pairs = read_pairs(config.pairs)
-        matrices = seen.read(seen.of_pairs(config.pairs, pairs, say, config.workers))
+        matrices = seen.read(seen.of_pairs(config.pairs, pairs, say))
         try:
             self._model, tokenizer, self._base = policy.load_base(config.base)
         except ModelError as error:
