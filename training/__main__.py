@@ -18,6 +18,9 @@ COMMANDS = {
     "pretrain": "training.pretrain_command",
     "draws": "training.draws_command",
     "pairs": "training.pairs_command",
+    "sft": "training.sft_command",
+    "rates": "training.rates_command",
+    "probe": "training.probe_command",
 }
 
 
