@@ -162,7 +162,7 @@ class _Verifier:
         return matrix
 
     def _judged(self, matrix: Matrix, row: Mapping[str, Any]) -> dict[str, Any]:
-        """A draw with its verdict and what tells programs apart."""
+        """A draw with its verdict."""
         if row["matrix_digest"] != matrix.digest:
             return {
                 **row,
@@ -178,14 +178,21 @@ class _Verifier:
         if verdict.status is Status.INFRASTRUCTURE_ERROR:
             raise TrainingError(f"{problem.key}: {verdict.error}; the same command goes on")
         binary = self._evaluator.binary(answer, problem.dtype) if verdict.ok else b""
-        return {
-            **row,
-            "status": verdict.status.value,
-            "error": verdict.error,
-            "key": describe(row["text"]),
-            "normal_digest": digest(normalised(row["text"])),
-            "binary": hashlib.blake2b(binary, digest_size=8).hexdigest() if binary else "",
-        }
+        return with_verdict(row, verdict.status.value, verdict.error, binary)
+
+
+def with_verdict(
+    row: Mapping[str, Any], status: str, error: str = "", binary: bytes = b""
+) -> dict[str, Any]:
+    """A draw with what became of it, and what tells programs apart."""
+    return {
+        **row,
+        "status": status,
+        "error": error,
+        "key": describe(row["text"]),
+        "normal_digest": digest(normalised(row["text"])),
+        "binary": hashlib.blake2b(binary, digest_size=8).hexdigest() if binary else "",
+    }
 
 
 def _target(config: PairsConfig, path: Path) -> Path:

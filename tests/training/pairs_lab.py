@@ -10,18 +10,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from training.pairs import row_of, tasks
-from training.pairs_config import PairsConfig
-from training.teacher.describe import digest
+from training import draws
+from training.draws_config import DrawsConfig
+from training.pairs import with_verdict
 
 
 def make_pairs(folder: Path, matrices: int = 2, each: int = 4) -> pa.Table:
     """Pairs of small training matrices, as ``python -m training pairs`` stores them."""
-    config = PairsConfig(out=folder, per_matrix=each, largest=4e3)
+    config = DrawsConfig(out=folder, per_matrix=each, largest=4e3)
+    specs = itertools.islice(draws.specs(config.smallest, config.largest, config.seed), matrices)
     rows = [
-        row_of(problem, program, digest(program.text), "ok", b"")
-        for task in itertools.islice(tasks(config, 0, Counter()), matrices)
-        for problem, program in task.asked
+        with_verdict(row, "ok")
+        for turn, spec in enumerate(specs)
+        for row in draws.rows_of(turn, spec.build(), config, Counter(), set())
     ]
     folder.mkdir(parents=True, exist_ok=True)
     table = pa.Table.from_pylist(rows)
