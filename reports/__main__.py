@@ -1,4 +1,4 @@
-"""Shows what was measured: ``build`` a report, ``compare`` two campaigns, ``publish``, ``restore``."""
+"""Shows what was measured: ``build`` a report, ``compare`` campaigns, ``publish``, ``restore``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants against the first of them, matrix by matrix: paired differences and how sure they are."""
+"""Variants against the full one, matrix by matrix: paired differences and how sure they are."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ablation(view: View) -> Table | None:
     ps = iter(adjusted)
     for label, name, figure, _ in found:
         shares = [interval(right(view.of(label, who))) for who in (full, name)]
-        p = f"{next(ps):.3f}" if figure else ""
+        p = _p(next(ps)) if figure else ""
         lines.append((titled(label), f"`{name}`", *shares, interval(figure), p))
     return Table(
         "ablation",
@@ -39,18 +39,20 @@ def ablation(view: View) -> Table | None:
         tuple(lines),
         align="ll",
         runs=tuple(view.run(label, name) for label, name, _, _ in found),
-        note=f"Speed ratio: geometric mean over matrices of the variant's speedup over `{MAIN}` over"
-        f" that of `{full}`, failures as a tenth, with its 95 % interval; below 1 the variant is"
-        " slower. p: two-sided, by flipping signs of the paired differences, adjusted for the number"
-        " of rows (Holm).",
+        note="Speed ratio: geometric mean over matrices of the variant's speedup over"
+        f" `{MAIN}` over that of `{full}`, failures as a tenth, with its 95 % interval; below 1 the"
+        " variant is slower. p: two-sided, by flipping signs of the paired differences, adjusted"
+        " for the number of rows (Holm).",
     )
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def paired(view: View, label: str, name: str, full: str) -> tuple[Figure | None, float]:
     """A variant's speed over that of the full one on the matrices of both, and p."""
-    mine, other = view.by_problem(label, name), view.by_problem(label, full)
-    ratios = {matrix: mine[matrix] / other[matrix] for matrix in mine if matrix in other}
+    ratios = list(view.paired(label, name, full).values())
     if not ratios:
         return None, 1.0
-    logs = [math.log(ratio) for ratio in ratios.values()]
-    return geometric(list(ratios.values()), list(ratios)), sign_flip_p(logs)
+    return geometric(ratios, range(len(ratios))), sign_flip_p([math.log(r) for r in ratios])

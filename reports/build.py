@@ -15,9 +15,9 @@ from suite.author import Kind
 from suite.record import Row
 
 _METHOD = (
-    "Every competitor goes through the same code: compiled by NVRTC, checked on three sets of inputs"
-    " against a float64 reference within rounding error, and timed on the device from replays of a"
-    " captured graph. Hot is back to back, cold with a flushed L2; a time is a median with its"
+    "Every competitor goes through the same code: compiled by NVRTC, checked on three sets of"
+    " inputs against a float64 reference within rounding error, and timed on the device from"
+    " replays of a captured graph. Hot is back to back, cold with a flushed L2; a time is a median with its"
     " 95 % interval. `cusparse` is the library's default, `cusparse_best` the fastest of its"
     " algorithms, formats and layouts on that matrix, preprocessed. Intervals of means are 95 %"
     " percentile bootstrap intervals over the matrices; they say how a mean would move with other"
@@ -98,7 +98,9 @@ def _set_up(view: View) -> Section:
     typed = setting.command(view.campaign)
     if typed:
         commit = view.campaign.facts.get("commit", "unknown")
-        lines = f"git checkout {commit}\n{typed}\npython -m reports build --campaign NAME --out DIR\n"
+        lines = (
+            f"git checkout {commit}\n{typed}\npython -m reports build --campaign NAME --out DIR\n"
+        )
         blocks.append(Listing("commands", "How to repeat it:", lines))
     return Section("What was measured, and how", blocks)
 
@@ -107,7 +109,7 @@ def _outcomes(view: View) -> Section:
     blocks: list[Block] = [rates.outcomes(view)]
     failures = rates.failures(view)
     if failures:
-        blocks += [failures, rates.by_family(view)]
+        blocks += [failures, *(rates.by_family(view, name) for name in rates.choosing(view))]
     else:
         blocks.append(Paragraph("No answer that applied failed, in no family."))
     return Section("What was right", blocks)
@@ -126,7 +128,7 @@ def _speeds(view: View, theme: Theme) -> list[Section]:
     roof, fastest = places.roofline(view), places.fastest_by_family(view)
     where += [plot for plot in (fastest, roof) if plot]
     for label in view.labels:
-        for author in view.authors(label):
+        for author in view.foremost(label):
             if view.kinds[author] in (Kind.MODEL, Kind.CHOOSER):
                 plot = places.choices(view, label, author)
                 where += [plot] if plot else []
@@ -148,9 +150,7 @@ def _learned(view: View, training: Sequence[TrainingRun]) -> list[Section]:
     return [*found, Section("Training", blocks)] if blocks else found
 
 
-def _closeup(
-    view: View, theme: Theme, program: Callable[[Row], str], matrix: str
-) -> list[Section]:
+def _closeup(view: View, theme: Theme, program: Callable[[Row], str], matrix: str) -> list[Section]:
     chosen = closeup.choose(view, matrix) if view.timed or matrix else None
     return [closeup.section(view, theme, chosen, program)] if chosen else []
 

@@ -29,15 +29,13 @@ def claims(view: View) -> list[str]:
 
 
 def _correctness(view: View) -> Iterator[str]:
-    for kind, who in ((Kind.BASELINE, "baselines"), (Kind.LIBRARY, "library calls")):
+    for kind, who in ((Kind.BASELINE, "baseline"), (Kind.LIBRARY, "library call")):
         rows = judged(row for row in view.rows if row.kind is kind)
         if rows:
             good = sum(row.ok for row in rows)
             some = "All" if good == len(rows) else f"{good:,} of"
-            yield (
-                f"{some} {len(rows):,} answers of {several(len({r.author for r in rows}), who[:-1])}"
-                f" that applied and were given were right."
-            )
+            authors = several(len({row.author for row in rows}), who)
+            yield f"{some} {len(rows):,} answers of {authors} that applied and came were right."
     for author in view.models:
         rows = [row for row in view.rows if row.author == author]
         share, text = right(rows), compiled(rows)
@@ -50,8 +48,9 @@ def _correctness(view: View) -> Iterator[str]:
 
 def _speed(view: View, label: str) -> Iterator[str]:
     """For each author that stands for something, and for the oracle, what is known of its speed."""
-    about = [n for n in view.contenders(label) if view.kinds[n] in (Kind.MODEL, Kind.CHOOSER)]
-    for author in [*about, *([BEST] if view.of(label, BEST) else [])]:
+    for author in dict.fromkeys([view.lead(label), BEST]):
+        if view.kinds.get(author) is Kind.BASELINE and author != BEST:
+            continue  # a single baseline stands for nothing
         who = f"`{author}`" if author != BEST else "the best baseline on each matrix, by hindsight,"
         sentences = []
         for cache in CACHES:
@@ -61,6 +60,10 @@ def _speed(view: View, label: str) -> Iterator[str]:
                 name = who if cache == "hot" else "cold, it"
                 sentences.append(compare(name, f"`{MAIN}`", figure, n))
         sentences += _places(view, label, author)
+        figure = against(view, label, author, BEST) if author != BEST else None
+        if figure is not None:
+            oracle = "the best baseline by hindsight"
+            sentences.append(compare("hot, it", oracle, figure, figure.n))
         if author == BEST and sentences:
             single = next(iter(view.single(label)), "")
             figure = worth(view, label, single)
@@ -82,16 +85,22 @@ def compare(who: str, whom: str, figure: Figure, n: int) -> str:
         n: Matrices that it is over.
     """
     over = f"over {several(n, 'matrix', 'matrices')}"
-    value = f"{quoted(figure)} {over}"
     if n < ENOUGH:
-        return (
-            f"{who} has {number(figure.value)} times the speed of {whom} {over}, too few for a claim."
-        )
+        speed = f"{number(figure.value)} times the speed of {whom}"
+        return f"{who} has {speed} {over}, too few for a claim."
     if figure.low > 1:
-        return f"{who} is faster than {whom}, by a factor of {value}."
+        return f"{who} is faster than {whom}, by a factor of {quoted(figure)} {over}."
     if figure.high < 1:
-        return f"{who} is slower than {whom}, with {value} of its speed."
-    return f"{who} cannot be told from {whom} in the mean, with {value} of its speed."
+        return f"{who} is slower than {whom}, with {quoted(figure)} of its speed {over}."
+    return (
+        f"{who} cannot be told from {whom} in the mean, with {quoted(figure)} of its speed {over}."
+    )
+
+
+def against(view: View, label: str, author: str, other: str) -> Figure | None:
+    """An author's speedups over another's, paired by matrix, hot; failures as a tenth."""
+    ratios = view.paired(label, author, other)
+    return geometric(list(ratios.values()), list(ratios)) if ratios else None
 
 
 def worth(view: View, label: str, single: str) -> Figure | None:

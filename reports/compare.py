@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reports.document import Block, Document, Paragraph, Plot, Points, Section, Table, Warned
 from reports.claims import ENOUGH
+from reports.document import Block, Document, Paragraph, Plot, Points, Section, Table, Warned
 from reports.intervals import Figure, geometric
 from reports.noise import THRESHOLDS, Verdict, counts, judge
 from reports.setting import environment, gaps
 from reports.source import Campaign
-from reports.text import interval, microseconds, number, quoted, several, titled
+from reports.text import interval, microseconds, number, percent, quoted, several, titled
 from reports.theme import FAINT, INK, legend_below, panels, styled
 from reports.view import MAIN, View
 from suite.metrics import BEST, CACHES, REFERENCES, Cache, time_us
@@ -101,7 +101,7 @@ def _summary(a: View, b: View, labels: list[str]) -> Section:
         Paragraph(
             f"{several(len(keys[0] & keys[1]), 'answer')} are in both, {len(keys[0] - keys[1]):,}"
             f" only in A, {len(keys[1] - keys[0]):,} only in B. A time differs where it changed by"
-            f" more than {THRESHOLDS.change:.0%} ({THRESHOLDS.short_change:.0%} below"
+            f" more than {percent(THRESHOLDS.change)} ({percent(THRESHOLDS.short_change)} below"
             f" {THRESHOLDS.short_us:.0f} µs, where two identical campaigns differ as much) and the"
             " 95 % intervals do not meet; where the GPU was disturbed or an interval is wide it is"
             " unclear."
@@ -122,7 +122,9 @@ def _claims(a: View, b: View, label: str) -> list[str]:
     name = f"{titled(label)}, hot, all authors"
     value = f"{quoted(figure)} over {several(len(found), 'answer')}"
     if matrices < ENOUGH:
-        text = f"{name}: the speed of B over A is {number(figure.value)} on only {matrices} matrices."
+        text = (
+            f"{name}: the speed of B over A is {number(figure.value)} on only {matrices} matrices."
+        )
     elif max(figure.value, 1 / figure.value) - 1 <= THRESHOLDS.change:
         text = f"{name}: no difference beyond noise in the mean; the speed of B over A is {value}."
     elif figure.low > 1 or figure.high < 1:
@@ -172,8 +174,8 @@ def _by_author(a: View, b: View, label: str) -> Table:
         f"Speed of B over A by author: {titled(label)}.",
         ("author", "answers", "B over A, hot", "cold", *(verdict.value for verdict in Verdict)),
         tuple(lines),
-        note="Geometric means with 95 % intervals over the matrices; above 1 B is faster. Counts are"
-        f" of single answers, hot. `{BEST}` compares the fastest baseline of each campaign.",
+        note="Geometric means with 95 % intervals over the matrices; above 1 B is faster. Counts"
+        f" are of single answers, hot. `{BEST}` compares the fastest baseline of each campaign.",
     )
 
 
@@ -211,8 +213,8 @@ def _extremes(a: View, b: View, labels: list[str]) -> Table:
     shown = [*slower[:MOST], *faster[:MOST]]
     return Table(
         "change-extremes",
-        f"The largest changes of single answers, hot: {len(slower):,} became slower, {len(faster):,}"
-        " faster.",
+        f"The largest changes of single answers, hot: {len(slower):,} became slower,"
+        f" {len(faster):,} faster.",
         ("operation", "author", "matrix", "A, µs", "B, µs", "B over A", ""),
         tuple(
             (
@@ -239,7 +241,9 @@ def _verdicts(a: View, b: View) -> Section:
         if not row.unanswered and row.key in later and row.status is not later[row.key].status
     ]
     if not moved:
-        return Section("What was right", [Paragraph("Every answer that is in both has one verdict.")])
+        return Section(
+            "What was right", [Paragraph("Every answer that is in both has one verdict.")]
+        )
     table = Table(
         "change-verdicts",
         f"Answers whose verdict changed: {len(moved):,}"
@@ -262,10 +266,14 @@ def _verdicts(a: View, b: View) -> Section:
 
 
 def _where(a: View, b: View) -> Section:
-    of = [dict(environment(view.campaign).rows) for view in (a, b)]
+    of = [{row[0]: row[1] for row in environment(view.campaign).rows} for view in (a, b)]
     names = list(dict.fromkeys([*of[0], *of[1]]))
     lines = tuple(
-        (f"**{name}**" if of[0].get(name) != of[1].get(name) else name, of[0].get(name, ""), of[1].get(name, ""))
+        (
+            f"**{name}**" if of[0].get(name) != of[1].get(name) else name,
+            of[0].get(name, ""),
+            of[1].get(name, ""),
+        )
         for name in names
     )
     table = Table(
@@ -276,7 +284,9 @@ def _where(a: View, b: View) -> Section:
         align="lll",
     )
     rest = [f"{name}: {gap}" for name, view in (("A", a), ("B", b)) for gap in gaps(view)]
-    return Section("With what, and what is missing", [table, *([Points(tuple(rest))] if rest else [])])
+    return Section(
+        "With what, and what is missing", [table, *([Points(tuple(rest))] if rest else [])]
+    )
 
 
 def _plot(a: View, b: View, labels: list[str]) -> Plot:
@@ -300,7 +310,8 @@ def _plot(a: View, b: View, labels: list[str]) -> Plot:
     legend_below(drawing, axes)
     return Plot(
         "change",
-        f"Every answer that was timed in both campaigns. The band is ±{THRESHOLDS.change:.0%}.",
+        "Every answer that was timed in both campaigns. The band is"
+        f" ±{percent(THRESHOLDS.change)}.",
         drawing,
     )
 

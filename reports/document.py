@@ -59,7 +59,6 @@ class Table:
         """The column that names a row: the last of those on the left before the first number."""
         return max(self.sides.find("r"), 1) - 1
 
-
     def pruned(self) -> Table:
         """The table without columns that have no value at all."""
         kept = [at for at in range(len(self.headings)) if any(row[at] for row in self.rows)]

@@ -24,6 +24,7 @@ from suite.metrics import (
 )
 from suite.record import Row
 
+
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
     """Every headline figure of a campaign.
 

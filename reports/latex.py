@@ -21,6 +21,7 @@ from reports.document import (
 )
 
 LONG = 45  # rows; more do not fit on a page
+WIDE = 80
 _SIGNS = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -54,7 +55,6 @@ _PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[a4paper,margin=20mm]{geometry}
 \usepackage{booktabs,graphicx,longtable,textcomp}
 \usepackage{fancyvrb}
-\usepackage{placeins}
 \setlength{\tabcolsep}{4pt}
 """
 
@@ -72,6 +72,7 @@ def inline(text: str) -> str:
 
 def table(item: Table) -> str:
     """A float with a booktabs table; a ``longtable`` where it needs several pages."""
+    columns = _columns(item)
     heading = " & ".join(inline(cell) for cell in item.headings) + r" \\"
     body = []
     for at, row in enumerate(item.rows):
@@ -83,7 +84,7 @@ def table(item: Table) -> str:
     if len(item.rows) > LONG:
         lines = [
             r"\begingroup\scriptsize\setlength{\tabcolsep}{3pt}",
-            rf"\begin{{longtable}}{{@{{}}{item.sides}@{{}}}}",
+            rf"\begin{{longtable}}{{@{{}}{columns}@{{}}}}",
             caption + label + r" \\",
             rf"\toprule {heading} \midrule \endfirsthead",
             rf"\toprule {heading} \midrule \endhead",
@@ -96,7 +97,7 @@ def table(item: Table) -> str:
             r"\begin{table}[tb]\centering\footnotesize",
             caption + label,
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{@{{}}{item.sides}@{{}}}}",
+            rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
             r"\toprule",
             heading,
             r"\midrule",
@@ -108,6 +109,14 @@ def table(item: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _columns(item: Table) -> str:
+    """How columns are aligned; texts longer than ``WIDE`` characters wrap."""
+    longest = [max(map(len, cells)) for cells in zip(item.headings, *item.rows, strict=True)]
+    wide = [side == "l" and length > WIDE for side, length in zip(item.sides, longest, strict=True)]
+    wrapped = rf"p{{{0.78 / max(sum(wide), 1):.2f}\linewidth}}"
+    return "".join(wrapped if w else side for w, side in zip(wide, item.sides, strict=True))
+
+
 def document(item: Document) -> str:
     """A LaTeX document that inputs every table and figure from beside it."""
     lines = [_PREAMBLE, rf"\title{{{inline(item.title)}}}", rf"\date{{{inline(item.subtitle)}}}"]
@@ -115,7 +124,7 @@ def document(item: Document) -> str:
     for section in item.sections:
         lines += ["", rf"\section{{{inline(section.title)}}}"]
         lines += [_block(block) for block in section.blocks]
-        lines.append(r"\FloatBarrier")
+        lines.append(r"\clearpage")
     return "\n".join([*lines, r"\end{document}"]) + "\n"
 
 
@@ -138,7 +147,9 @@ def _block(block: Block) -> str:
             items = [rf"\item {inline(text)}" for text in block.items]
             return "\n".join([r"\begin{itemize}", *items, r"\end{itemize}"])
         case Listing():
-            text = re.sub(r"[^\x09\x0a\x20-\x7e]", "?", block.text).replace(r"\end{Verb", r"\end {Verb")
+            text = re.sub(r"[^\x09\x0a\x20-\x7e]", "?", block.text).replace(
+                r"\end{Verb", r"\end {Verb"
+            )
             return "\n".join(
                 [
                     rf"\noindent {inline(block.caption)}",

@@ -79,8 +79,8 @@ def costs(runs: Sequence[TrainingRun]) -> Table | None:
         ("run", "status", "hours", "steps", "M tokens", "loss at the end", "MLflow run"),
         tuple(lines),
         align="ll",
-        note="Hours from the first start to the last end, pauses between sessions included. The loss"
-        " is that on held-out text where there is one.",
+        note="Hours from the first start to the last end, pauses between sessions included. The"
+        " loss is that on held-out text where there is one.",
     )
 
 

@@ -62,7 +62,11 @@ def judge(before: Row, after: Row, cache: Cache, limits: Thresholds = THRESHOLDS
         return Verdict.SAME
     if _meet(before, after, cache):
         return Verdict.SAME
-    if before.disturbed or after.disturbed or not (_settled(before, cache) and _settled(after, cache)):
+    if (
+        before.disturbed
+        or after.disturbed
+        or not (_settled(before, cache) and _settled(after, cache))
+    ):
         return Verdict.UNCLEAR
     return Verdict.FASTER if second < first else Verdict.SLOWER
 
@@ -90,9 +94,7 @@ def _meet(a: Row, b: Row, cache: Cache) -> bool:
 def _interval(row: Row, cache: Cache) -> tuple[float, float]:
     time = time_us(row, cache) or 0.0
     low, high = (
-        (row.hot_low_us, row.hot_high_us)
-        if cache == "hot"
-        else (row.cold_low_us, row.cold_high_us)
+        (row.hot_low_us, row.hot_high_us) if cache == "hot" else (row.cold_low_us, row.cold_high_us)
     )
     return time if low is None else low, time if high is None else high
 

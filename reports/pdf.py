@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from pypdf import PdfReader, PdfWriter, Transformation
+from pypdf import PageObject, PdfReader, PdfWriter
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObject
 from reportlab.lib.enums import TA_CENTER, TA_RIGHT
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import ParagraphStyle
@@ -51,6 +52,7 @@ from reports.theme import FONTS
 MARGIN = 20 * mm
 WIDTH = A4[0] - 2 * MARGIN
 _LARGEST, _SMALLEST = 8.2, 5.4  # points, of a table
+_NARROWEST = 0.22  # share of the width that a wrapped text keeps at least
 _FAMILIES = {
     "Report": ("STIXGeneral.ttf", "STIXGeneralBol.ttf", "STIXGeneralItalic.ttf"),
     "Program": ("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf", "DejaVuSansMono-Oblique.ttf"),
@@ -157,18 +159,35 @@ def _joined(head: list[Any], block: list[Any]) -> list[Any]:
     return [CondPageBreak(60 * mm), *head, *block]
 
 
-def _with_figures(
-    pages: bytes, spots: list[_Spot], figures: Mapping[str, bytes]
-) -> bytes:
+def _with_figures(pages: bytes, spots: list[_Spot], figures: Mapping[str, bytes]) -> bytes:
     writer = PdfWriter(clone_from=io.BytesIO(pages))
-    for spot in spots:
-        figure = PdfReader(io.BytesIO(figures[spot.plot.name])).pages[0]
-        place = Transformation().scale(spot.scale).translate(spot.x, spot.y)
-        writer.pages[spot.page].merge_transformed_page(figure, place)
-    writer.compress_identical_objects()
+    for number, spot in enumerate(spots):
+        drawn = PdfReader(io.BytesIO(figures[spot.plot.name])).pages[0]
+        _place(writer, spot, drawn, f"/Figure{number}")
     out = io.BytesIO()
     writer.write(out)
     return out.getvalue()
+
+
+def _place(writer: PdfWriter, spot: _Spot, drawn: PageObject, name: str) -> None:
+    """Puts a page into another as one object, as it is: parsing its content would take seconds."""
+    form = StreamObject()
+    form.set_data(drawn.get_contents().get_data())  # type: ignore[union-attr]  # it is not empty
+    form[NameObject("/Type")] = NameObject("/XObject")
+    form[NameObject("/Subtype")] = NameObject("/Form")
+    form[NameObject("/BBox")] = drawn.mediabox
+    form[NameObject("/Resources")] = drawn["/Resources"].clone(writer)
+    call = StreamObject()
+    place = f"{spot.scale:.5f} 0 0 {spot.scale:.5f} {spot.x:.3f} {spot.y:.3f}"
+    call.set_data(f"q {place} cm {name} Do Q\n".encode())
+    page = writer.pages[spot.page]
+    resources = page["/Resources"].get_object()
+    assert isinstance(resources, DictionaryObject)  # ReportLab gives every page its own
+    objects = resources.setdefault(NameObject("/XObject"), DictionaryObject()).get_object()
+    objects[NameObject(name)] = writer._add_object(form.flate_encode())
+    before = page.raw_get("/Contents")
+    parts = before.get_object() if isinstance(before.get_object(), ArrayObject) else [before]
+    page[NameObject("/Contents")] = ArrayObject([*parts, writer._add_object(call)])
 
 
 def _block(block: Block, numbers: dict[Block, int], spots: list[_Spot]) -> list[Any]:
@@ -187,7 +206,10 @@ def _block(block: Block, numbers: dict[Block, int], spots: list[_Spot]) -> list[
             return [_set(text, _bulleted(), bulletText="•") for text in block.items]
         case Warned():
             lines = [[_set(text, _style(9.5, 12.2))] for text in block.items]
-            edge = [("LINEBEFORE", (0, 0), (0, -1), 3, "#8a3b00"), ("BOX", (0, 0), (-1, -1), 0.5, "#8a3b00")]
+            edge = [
+                ("LINEBEFORE", (0, 0), (0, -1), 3, "#8a3b00"),
+                ("BOX", (0, 0), (-1, -1), 0.5, "#8a3b00"),
+            ]
             return [Grid(lines, [WIDTH], style=edge), Spacer(1, 7)]
         case Listing():
             return _listing(block)
@@ -208,7 +230,7 @@ def _listing(block: Listing) -> list[Any]:
 
 
 def _table(table: Table, number: int) -> list[Any]:
-    size, widths = _fitting(table)
+    size, widths = fitting(table)
     left = _style(size, size * 1.22)
     right = _style(size, size * 1.22, alignment=TA_RIGHT)
     styles = [left if side == "l" else right for side in table.sides]
@@ -251,23 +273,38 @@ _PAD = 2.6  # points on either side of a cell
 
 def _widths(table: Table, size: float) -> list[float]:
     columns = zip(table.headings, *table.rows, strict=True)
-    return [max(_length(text, size) for text in column) + 2 * _PAD + size * 0.3 for column in columns]
+    return [
+        max(_length(text, size) for text in column) + 2 * _PAD + size * 0.3 for column in columns
+    ]
 
 
-def _fitting(table: Table) -> tuple[float, list[float]]:
-    """The largest type in which a table fits, its widest text wrapped where that helps."""
+def fitting(table: Table) -> tuple[float, list[float]]:
+    """The largest type in which a table fits, with wide texts wrapped where that is enough."""
     size = _LARGEST
     while True:
-        widths = _widths(table, size)
-        excess = sum(widths) - WIDTH
-        if excess <= 0:
+        widths = _wrapped(_widths(table, size), table.sides)
+        if widths is not None:
             return size, widths
-        texts = [at for at, side in enumerate(table.sides) if side == "l"]
-        widest = max(texts, key=widths.__getitem__, default=0)
-        if widths[widest] - excess >= WIDTH * 0.3 or size <= _SMALLEST:
-            widths[widest] = max(widths[widest] - excess, WIDTH * 0.1)
-            return size, widths
+        if size <= _SMALLEST:  # everything wraps
+            widths = _widths(table, size)
+            return size, [width * WIDTH / sum(widths) for width in widths]
         size -= 0.2
+
+
+def _wrapped(widths: list[float], sides: str) -> list[float] | None:
+    """Widths that fit, for which texts give up what is beyond a common limit; None if too tight."""
+    if sum(widths) <= WIDTH:
+        return widths
+    texts = [width for width, side in zip(widths, sides, strict=True) if side == "l"]
+    room = WIDTH - (sum(widths) - sum(texts))
+    for rank, width in enumerate(sorted(texts)):  # short texts leave their share to the others
+        limit = room / (len(texts) - rank)
+        if width > limit:
+            break
+        room -= width
+    if not texts or limit < WIDTH * _NARROWEST:
+        return None
+    return [min(w, limit) if side == "l" else w for w, side in zip(widths, sides, strict=True)]
 
 
 def _length(text: str, size: float) -> float:

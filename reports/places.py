@@ -1,4 +1,4 @@
-"""Drawings of where and why: bandwidth under its roof, and which program wins on which structure."""
+"""Drawings of where and why: bandwidth under its roof, and which program wins on what."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from reports.text import titled
 from reports.theme import FAINT, INK, SHADES, WIDTH
 from reports.view import View
 from suite.author import Kind
-from suite.metrics import BEST, bandwidth_gbps, time_us
+from suite.metrics import Cache, bandwidth_gbps, time_us
 from suite.record import Row
 
+_WRITERS = tuple(kind for kind in Kind if kind is not Kind.LIBRARY)
 _OPERATIONS = (("#0072b2", "o"), ("#d55e00", "^"), ("#009e73", "s"), ("#cc79a7", "D"))
 
 
@@ -49,7 +50,9 @@ def _under_roof(axis: Any, points: Mapping[str, Sequence[Row]], roof: float | No
         x = [(row.flops or 0) / (row.bytes_moved or 1) for row in rows]
         y = [(row.flops or 0) / (row.cold_us or 1) / 1e3 for row in rows]
         every += x
-        axis.plot(x, y, marker, color=colour, markersize=3.4, markeredgewidth=0, label=titled(label))
+        axis.plot(
+            x, y, marker, color=colour, markersize=3.4, markeredgewidth=0, label=titled(label)
+        )
     if roof and every:
         edge = np.array([min(every) * 0.7, max(every) * 1.5])
         axis.plot(edge, edge * roof, color=INK, linewidth=0.9, label=f"copy, {roof:,.0f} GB/s")
@@ -75,7 +78,9 @@ def _by_family(
             y = rank[family] + shift
             look = {"color": colour, "markersize": 2.6, "markeredgewidth": 0}
             axis.plot(speeds, [y] * len(speeds), marker, alpha=0.75, **look)
-            axis.plot([float(np.median(speeds))] * 2, [y - 0.13, y + 0.13], color=colour, linewidth=1.3)
+            axis.plot(
+                [float(np.median(speeds))] * 2, [y - 0.13, y + 0.13], color=colour, linewidth=1.3
+            )
     if roof:
         axis.axvline(roof, color=INK, linewidth=0.9)
     axis.set_yticks(list(rank.values()), list(rank))
@@ -86,7 +91,8 @@ def _by_family(
 
 def fastest_by_family(view: View) -> Plot | None:
     """Which kind of baseline is the fastest on which family, for each operation."""
-    of = {label: _shares(_fastest(view, label, "hot"), _stem) for label in view.labels}
+    only = (Kind.BASELINE,)
+    of = {label: _shares(_fastest(view, label, "hot", only), _stem) for label in view.labels}
     of = {label: shares for label, shares in of.items() if shares}
     if not of:
         return None
@@ -95,7 +101,8 @@ def fastest_by_family(view: View) -> Plot | None:
     )
     return Plot(
         "fastest",
-        "Which program is the fastest on which family, hot: the share of a family's matrices."
+        "Which hand-written program is the fastest of them on which family, hot: the share of a"
+        " family's matrices."
         " Variants of one program are counted as one.",
         drawing,
     )
@@ -110,17 +117,18 @@ def choices(view: View, label: str, author: str) -> Plot | None:
     }
 
     def strategy(row: Row) -> str:
-        return known.get(row.program_digest) or row.format.partition(" ")[0] or "no program"
+        return known.get(row.program_digest) or storage(row)
 
     def storage(row: Row) -> str:
-        return row.format.partition(" ")[0] or _stem(row)
+        return row.format.partition(" ")[0] or "none"
 
     mine = [row for row in view.of(label, author) if not row.unanswered]
     if not mine:
         return None
     chooser = view.kinds[author] is Kind.CHOOSER
     chosen = _shares(mine, strategy if chooser else storage)
-    best = _shares(_fastest(view, label, "hot"), _stem if chooser else storage)
+    fastest = _fastest(view, label, "hot", (Kind.BASELINE,) if chooser else _WRITERS)
+    best = _shares(fastest, strategy if chooser else storage)
     if not best:
         return None
     columns = _frequent({**{("", c): n for (_, c), n in best.items()}, **chosen} | best)
@@ -128,12 +136,13 @@ def choices(view: View, label: str, author: str) -> Plot | None:
         [(f"chosen by {author}", chosen, columns), ("really the fastest", best, columns)],
         view.families,
     )
-    what = "program" if chooser else "storage format"
+    what = "baseline" if chooser else "storage format"
     return Plot(
         f"choice-{label}-{author}",
         f"{titled(label)}: the {what} that `{author}` chose by family, as shares of its answers,"
         " beside that of the fastest right program, as shares of matrices. A column where only one"
-        " side is dark is a wrong choice.",
+        " side is dark is a wrong choice; `none` is an answer without one, for example one that"
+        " could not be read.",
         drawing,
     )
 
@@ -160,7 +169,9 @@ def _heat(parts: Sequence[tuple[str, _Shares, Sequence[str]]], families: Sequenc
         for (y, x), share in np.ndenumerate(grid):
             if not np.isnan(share) and share > 0:
                 ink = "white" if share > 0.5 else "black"
-                axis.text(x, y, f"{share * 100:.0f}", ha="center", va="center", color=ink, fontsize=5.5)
+                axis.text(
+                    x, y, f"{share * 100:.0f}", ha="center", va="center", color=ink, fontsize=5.5
+                )
         for spine in axis.spines.values():
             spine.set_visible(False)
     axes[0].set_ylabel("family")
@@ -181,12 +192,12 @@ def _frequent(shares: _Shares) -> list[str]:
     return [name for name, _ in total.most_common()]
 
 
-def _fastest(view: View, label: str, cache: Any) -> list[Row]:
+def _fastest(view: View, label: str, cache: Cache, kinds: Sequence[Kind] = _WRITERS) -> list[Row]:
     """The fastest right row on each matrix, of anyone who wrote a program."""
     best: dict[str, Row] = {}
     for row in view.everyone(label):
         time = time_us(row, cache)
-        if row.kind is Kind.LIBRARY or not time or row.author == BEST:
+        if row.kind not in kinds or not time:
             continue
         held = best.get(row.matrix)
         if held is None or time < (time_us(held, cache) or 0):

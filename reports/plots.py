@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any
+
 import numpy as np
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
@@ -21,7 +22,7 @@ def sorted_speedups(view: View, theme: Theme) -> Plot:
     """Each matrix's speedups over the reference, in the order of the lead's or the oracle's."""
     drawing, axes = panels(len(view.labels), 2.3, sharey=True)
     for axis, label in zip(axes, view.labels, strict=True):
-        of = {name: view.by_problem(label, name) for name in view.contenders(label) if name != MAIN}
+        of = {name: view.by_problem(label, name) for name in view.foremost(label) if name != MAIN}
         first = BEST if of.get(BEST) else view.lead(label)
         order = sorted(of.get(first, {}), key=lambda matrix: of[first][matrix])
         at = {matrix: rank for rank, matrix in enumerate(order, 1)}

@@ -15,6 +15,8 @@ from suite.metrics import BEST, judged
 from suite.record import Row
 
 KS = (1, 2, 4, 8, 16, 32)  # of pass@k
+BASELINES = "baselines"
+_ALONE = (Kind.MODEL, Kind.CHOOSER, Kind.FILE)
 
 
 def compiled(rows: Iterable[Row]) -> Figure | None:
@@ -100,34 +102,40 @@ def failures(view: View) -> Table | None:
     )
 
 
-def by_family(view: View) -> Table:
-    """Right answers by family, for models and choosers each, and for the baselines together."""
-    groups: dict[str, list[Row]] = {}
-    for row in view.rows:
-        alone = row.kind in (Kind.MODEL, Kind.CHOOSER, Kind.FILE)
-        if row.kind is not Kind.LIBRARY:
-            groups.setdefault(f"`{row.author}`" if alone else "baselines", []).append(row)
-    names = sorted(groups, key=lambda name: name == "baselines")
+def choosing(view: View) -> list[str]:
+    """Who has a table by family: models, choosers and files; the baselines where there is none."""
+    alone = [name for name, kind in view.kinds.items() if kind in _ALONE]
+    return alone or [BASELINES]
+
+
+def by_family(view: View, author: str) -> Table:
+    """What compiled and what was right by family, for an author or for ``BASELINES`` together."""
+    together = author == BASELINES
+    mine = [
+        row
+        for row in view.rows
+        if (row.kind is Kind.BASELINE if together else row.author == author)
+    ]
+    ks = [k for k in KS if not together and _most(view, author) >= k > 1]
     lines = []
     for family in view.families:
-        mine = {name: [row for row in groups[name] if row.family == family] for name in names}
-        matrices = len({row.matrix for rows in mine.values() for row in rows})
-        line = [family, str(matrices)]
-        for name in names:
-            line += [interval(compiled(mine[name])), interval(right(mine[name]))]
-        lines.append(tuple(line))
+        rows = [row for row in mine if row.family == family]
+        figures = [compiled(rows), right(rows), *(passed(rows, k) for k in ks)]
+        matrices, asked = len({row.matrix for row in rows}), len(judged(rows))
+        lines.append((family, str(matrices), f"{asked:,}", *map(interval, figures)))
+    whose = "the baselines" if together else f"`{author}`"
     return Table(
-        "outcomes-family",
-        "What compiled and what was right by family of matrices, over all operations, with 95 %"
-        " intervals over the problems.",
-        ("family", "matrices", *(f"{n}: {what}" for n in names for what in ("compiled", "right"))),
+        f"right-{author}",
+        f"What of the answers of {whose} compiled and was right, by family of matrices, over all"
+        " operations, with 95 % intervals over the problems.",
+        ("family", "matrices", "answers", "compiled", "right", *(f"pass@{k}" for k in ks)),
         tuple(lines),
     )
 
 
 def _groups(view: View, label: str) -> list[tuple[str, list[Row]]]:
     found = []
-    for kind in (Kind.MODEL, Kind.CHOOSER, Kind.FILE):
+    for kind in _ALONE:
         for author in view.authors(label):
             if view.kinds[author] is kind:
                 found.append((f"`{author}`", view.of(label, author)))

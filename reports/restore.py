@@ -76,6 +76,4 @@ def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
     return found
 
 
-_WHOLE = {
-    name for name, kind in Row.__annotations__.items() if str(kind) in ("int", "int | None")
-}
+_WHOLE = {name for name, kind in Row.__annotations__.items() if str(kind) in ("int", "int | None")}

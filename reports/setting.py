@@ -32,9 +32,7 @@ def environment(campaign: Campaign) -> Table:
     details: Mapping[str, Any] = {**device, **(device.get("details") or {})}
     lines = [("device", str(device.get("name", "")))]
     lines += [("architecture", _device(device))] if device.get("arch") else []
-    lines += [
-        (name, form.format(details[key])) for key, name, form in _DETAILS if details.get(key)
-    ]
+    lines += [(name, form.format(details[key])) for key, name, form in _DETAILS if details.get(key)]
     lines += [
         ("host", f"{facts.get('platform', '')}, {facts.get('cpus', '?')} processors"),
         ("Python", str(facts.get("python", ""))),
@@ -44,7 +42,9 @@ def environment(campaign: Campaign) -> Table:
         ("MLflow run", f"`{campaign.run}`"),
     ]
     shown = tuple((name, value) for name, value in lines if value)
-    return Table("environment", "Where and with what it was measured.", ("what", "value"), shown, "ll")
+    return Table(
+        "environment", "Where and with what it was measured.", ("what", "value"), shown, "ll"
+    )
 
 
 def command(campaign: Campaign) -> str:
@@ -138,8 +138,8 @@ def absent(view: View, trained: bool) -> list[str]:
         found.append("The store has no training run: there are no learning curves and no costs.")
     if view.timed and not _copies(view):
         found.append(
-            "The bandwidth of a copy was not recorded: the roofline has no roof, and no bandwidth is"
-            " given as a share."
+            "The bandwidth of a copy was not recorded: the roofline has no roof, and no bandwidth"
+            " is given as a share."
         )
     if str((view.campaign.facts.get("options") or {}).get("sanitize", "off")) in ("off", "False"):
         found.append("Programs were not run under `compute-sanitizer`.")
@@ -232,5 +232,3 @@ def _range(values: list[int] | list[float], form: str = ",") -> str:
     low, high = min(values), max(values)
     shown = [f"{value:{form}}" for value in (low, high)]
     return shown[0] if shown[0] == shown[1] else f"{shown[0]} – {shown[1]}"
-
-

@@ -22,16 +22,21 @@ def headline(view: View) -> Table:
     for label in view.labels:
         rules.append(len(lines))
         models = [n for n in view.contenders(label) if n not in REFERENCES and n != BEST]
-        chosen = [*(n for n in models if n not in view.single(label)), BEST, *view.single(label)[:1]]
+        chosen = [
+            *(n for n in models if n not in view.single(label)),
+            BEST,
+            *view.single(label)[:1],
+        ]
         for author in (name for name in chosen if view.of(label, name)):
             found = [
-                view.speedup(label, author, reference, cache)
-                for reference, cache in _COMPARISONS
+                view.speedup(label, author, reference, cache) for reference, cache in _COMPARISONS
             ]
             if not any(found):
                 continue
             first = titled(label) if rules[-1] == len(lines) else ""
-            over = len(view.by_problem(label, author)) or len(view.by_problem(label, author, "cusparse"))
+            over = len(view.by_problem(label, author)) or len(
+                view.by_problem(label, author, "cusparse")
+            )
             lines.append((first, _named(author), str(over), *map(interval, found)))
             runs.append(view.run(label, author))
     return Table(
@@ -106,8 +111,8 @@ def spread(view: View, label: str, authors: list[str], name: str) -> Table:
         align="lrrrrrrl",
         runs=tuple(runs),
         note="Quartiles, counts and the lowest are over matrices and against `cusparse_best`, hot;"
-        " for `cusparse_best` itself against `cusparse`. `same`: within 3 % (6 % below 10 µs), about"
-        f" as far as times repeat. {_FAILURE_NOTE} Only where an author applies.",
+        " for `cusparse_best` itself against `cusparse`. `same`: within 3 % (6 % below 10 µs),"
+        f" about as far as times repeat. {_FAILURE_NOTE} Only where an author applies.",
     )
 
 

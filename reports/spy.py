@@ -46,7 +46,9 @@ def gallery(matrices: Mapping[str, Row]) -> Plot | None:
         axis.set_axis_off()
     families = {row.family for row in matrices.values()}
     left = sorted(families - {matrices[name].family for name in pictures})
-    missing = f" Not drawn, for their size or because they are files: {', '.join(left)}." if left else ""
+    missing = (
+        f" Not drawn, for their size or because they are files: {', '.join(left)}." if left else ""
+    )
     return Plot(
         "gallery",
         "Where the entries are: a small matrix of each family, darker where more entries fall"
@@ -96,7 +98,7 @@ def draw(axis: Any, matrix: sparse.csr_array, pixels: int = PIXELS) -> None:
     high, wide = matrix.shape
     counts = density(matrix, min(pixels, high), min(pixels, wide))
     shown = np.ma.masked_equal(counts, 0)
-    usual, covered = float(np.ma.median(shown)), float((counts > 0).mean())
+    usual, covered = float(np.median(counts[counts > 0])), float((counts > 0).mean())
     darkest = usual * _CONTRAST**covered  # lines are black; what covers everything is grey
     axis.imshow(
         shown,
@@ -118,7 +120,9 @@ def draw(axis: Any, matrix: sparse.csr_array, pixels: int = PIXELS) -> None:
 def density(matrix: sparse.csr_array, high: int, wide: int) -> np.ndarray:
     """How many entries fall on each of high × wide pixels."""
     rows, cols = matrix.shape
-    of_row = np.repeat(np.arange(rows, dtype=np.int64) * high // max(rows, 1), np.diff(matrix.indptr))
+    of_row = np.repeat(
+        np.arange(rows, dtype=np.int64) * high // max(rows, 1), np.diff(matrix.indptr)
+    )
     of_col = matrix.indices.astype(np.int64) * wide // max(cols, 1)
     return np.bincount(of_row * wide + of_col, minlength=high * wide).reshape(high, wide)
 

@@ -53,7 +53,14 @@ def by_family(rows: Sequence[Row], label: str) -> Table:
     return Table(
         f"family-{label}",
         f"The best baseline on each matrix against `{REFERENCE}`, by family: {titled(label)}.",
-        ("family", "matrices", f"vs `{REFERENCE}`, hot", "cold", "lowest, hot", "fastest baselines"),
+        (
+            "family",
+            "matrices",
+            f"vs `{REFERENCE}`, hot",
+            "cold",
+            "lowest, hot",
+            "fastest baselines",
+        ),
         tuple(lines),
         align="lrrrll",
         note="Geometric means; a failure counts as a tenth.",

@@ -125,7 +125,7 @@ class Theme:
 
 def styled() -> AbstractContextManager[None]:
     """Within it, matplotlib draws in this style."""
-    return mpl.rc_context(_STYLE)
+    return mpl.rc_context(_STYLE)  # type: ignore[arg-type]  # its keys are a closed list
 
 
 def panels(count: int, height: float, **more: Any) -> tuple[Drawing, Sequence[Any]]:

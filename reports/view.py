@@ -103,7 +103,15 @@ class View:
         self, label: str, author: str, reference: str = MAIN, cache: Cache = "hot"
     ) -> list[tuple[Row, float]]:
         """An author's rows with their speedups; failures count as a tenth."""
-        return compared(self.of(label, author), self.reference(label, reference, cache), cache)
+        key = label, author, reference, cache
+        if key not in self._compared:
+            times = self.reference(label, reference, cache)
+            self._compared[key] = compared(self.of(label, author), times, cache)
+        return self._compared[key]
+
+    @cached_property
+    def _compared(self) -> dict[tuple[str, str, str, Cache], list[tuple[Row, float]]]:
+        return {}
 
     def speedup(
         self, label: str, author: str, reference: str = MAIN, cache: Cache = "hot"
@@ -121,6 +129,11 @@ class View:
             found.setdefault(row.matrix, []).append(value)
         return {matrix: geometric_mean(values) or 0.0 for matrix, values in found.items()}
 
+    def paired(self, label: str, author: str, other: str) -> dict[str, float]:
+        """One author's speedup over another's on each matrix of both, hot."""
+        mine, theirs = self.by_problem(label, author), self.by_problem(label, other)
+        return {matrix: mine[matrix] / theirs[matrix] for matrix in mine if matrix in theirs}
+
     def single(self, label: str) -> list[str]:
         """The best single baselines: of those that apply to most problems, the fastest first."""
         means: dict[str, tuple[int, float]] = {}
@@ -136,14 +149,20 @@ class View:
     def contenders(self, label: str) -> list[str]:
         """Who is in main tables and figures, in their order."""
         names = [n for kind in _ORDER for n in self.authors(label) if self.kinds[n] is kind]
+        singles = self.single(label)[: 1 if names else SINGLES]
         names += [BEST] if self.of(label, BEST) else []
-        names += self.single(label)
+        names += singles
         return [*names, *(name for name in reversed(REFERENCES) if self.of(label, name))]
 
     @cached_property
     def shown(self) -> list[str]:
         """Everyone who is a contender of some operation."""
         return list(dict.fromkeys(n for label in self.labels for n in self.contenders(label)))
+
+    def foremost(self, label: str) -> list[str]:
+        """The contenders of a figure that takes few: of the models only the first."""
+        models = [name for name in self.contenders(label) if self.kinds[name] is Kind.MODEL]
+        return [name for name in self.contenders(label) if name not in models[1:]]
 
     def lead(self, label: str) -> str:
         """Who a report is about: the first contender that is no library; empty where none is."""
@@ -163,5 +182,3 @@ class View:
     def families(self) -> tuple[str, ...]:
         """Families of matrices, in the campaign's order."""
         return tuple(dict.fromkeys(row.family for row in self.rows))
-
-

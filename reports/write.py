@@ -31,10 +31,10 @@ def write(document: Document, folder: Path) -> list[Path]:
         (folder / "figures" / f"{name}.pdf").write_bytes(page)
     plain = [asdict(table) for table in tables]
     _write(folder / "tables.json", json.dumps(plain, indent=1, ensure_ascii=False) + "\n")
-    _write(folder / "report.tex", latex.document(document))
+    _write(folder / "evaluation.tex", latex.document(document))
     _write(folder / "report.html", html.document(document))
     (folder / "report.pdf").write_bytes(pdf.document(document, figures))
-    return [folder / name for name in ("report.html", "report.pdf", "report.tex")]
+    return [folder / name for name in ("report.html", "report.pdf", "evaluation.tex")]
 
 
 def _emptied(folder: Path) -> None:
