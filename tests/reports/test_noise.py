@@ -1,4 +1,4 @@
-"""A change is a difference only where it is beyond what repeats, on both sides of each threshold."""
+"""A change is a difference only beyond what repeats; each threshold is tried on both sides."""
 
 from dataclasses import replace
 from pathlib import Path
