@@ -10,7 +10,9 @@ from typing import Any
 
 import pandas as pd
 
+from suite.baselines.files import baselines
 from suite.journal import Record
+from suite.program import KernelProgram
 from suite.record import RecordError, Row
 from suite.tracking import import_record
 
@@ -49,7 +51,8 @@ def records(folder: Path) -> list[Record]:
         facts = {str(item["campaign"]): item for item in summary["campaigns"]}
         rows = [Row.from_dict(_plain(row)) for row in table.to_dict("records")]
         texts = folder / "programs.json"
-        programs = json.loads(texts.read_text(encoding="utf-8")) if texts.exists() else {}
+        kept = json.loads(texts.read_text(encoding="utf-8")) if texts.exists() else {}
+        programs = {**_baselines(), **kept}
     except (OSError, ValueError, KeyError, TypeError, RecordError) as error:
         line = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RestoreError(f"{folder}: no published results: {line}") from error
@@ -59,6 +62,12 @@ def records(folder: Path) -> list[Record]:
         unanswered = sum(row.unanswered for row in mine)
         found.append(Record(name, about, (), mine, unanswered, programs))
     return found
+
+
+def _baselines() -> dict[str, str]:
+    """The hand-written programs by digest: many are as they were when they were published."""
+    texts = [text for author in baselines() for text in author.texts.values()]
+    return {KernelProgram("", text).digest: text for text in texts}
 
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
