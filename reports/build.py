@@ -18,8 +18,8 @@ _METHOD = (
     "Every competitor goes through the same code: compiled by NVRTC, checked on three sets of"
     " inputs against a float64 reference within rounding error, and timed on the device from"
     " replays of a captured graph. Hot is back to back, cold with a flushed L2; a time is a median"
-    " with its 95 % interval. `cusparse` is the library's default, `cusparse_best` the fastest of its"
-    " algorithms, formats and layouts on that matrix, preprocessed. Intervals of means are 95 %"
+    " with its 95 % interval. `cusparse` is the library's default, `cusparse_best` the fastest of"
+    " its algorithms, formats and layouts on that matrix, preprocessed. Intervals of means are 95 %"
     " percentile bootstrap intervals over the matrices; they say how a mean would move with other"
     " matrices of the same kind, not how one time repeats."
 )

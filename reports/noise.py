@@ -1,9 +1,9 @@
 """Whether two times differ, or only their noise: pure functions.
 
 Two campaigns of one command on one H200 say how far times repeat
-(``reports/published/h200/first-set/repeated_times.parquet``): 99 % of the hot times of 10 µs and more
-changed by less than 2.1 %, cold by less than 2.5 %, and of the shorter ones by less than 5.9 % and
-5.6 %. Below ``Thresholds`` nothing is called a difference.
+(``reports/published/h200/first-set/repeated_times.parquet``): 99 % of the hot times of 10 µs and
+more changed by less than 2.1 %, cold by less than 2.5 %, and of the shorter ones by less than 5.9 %
+and 5.6 %. Below ``Thresholds`` nothing is called a difference.
 """
 
 from __future__ import annotations

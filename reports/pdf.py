@@ -282,7 +282,7 @@ def fitting(table: Table) -> tuple[float, list[float]]:
     """The largest type in which a table fits, with wide texts wrapped where that is enough."""
     size = _LARGEST
     while True:
-        widths = _wrapped(_widths(table, size), table.sides)
+        widths = _wrapped(_widths(table, size), table.sides, _words(table, size))
         if widths is not None:
             return size, widths
         if size <= _SMALLEST:  # everything wraps
@@ -291,8 +291,12 @@ def fitting(table: Table) -> tuple[float, list[float]]:
         size -= 0.2
 
 
-def _wrapped(widths: list[float], sides: str) -> list[float] | None:
-    """Widths that fit, for which texts give up what is beyond a common limit; None if too tight."""
+def _wrapped(widths: list[float], sides: str, words: list[float]) -> list[float] | None:
+    """Widths that fit, for which texts give up what is beyond a common limit.
+
+    Returns:
+        None where that would leave a text too little, or break one of its words.
+    """
     if sum(widths) <= WIDTH:
         return widths
     texts = [width for width, side in zip(widths, sides, strict=True) if side == "l"]
@@ -304,7 +308,22 @@ def _wrapped(widths: list[float], sides: str) -> list[float] | None:
         room -= width
     if not texts or limit < WIDTH * _NARROWEST:
         return None
-    return [min(w, limit) if side == "l" else w for w, side in zip(widths, sides, strict=True)]
+    found = [min(w, limit) if side == "l" else w for w, side in zip(widths, sides, strict=True)]
+    whole = all(width >= word for width, word in zip(found, words, strict=True))
+    return found if whole else None
+
+
+def _words(table: Table, size: float) -> list[float]:
+    """The width of each column's longest word, with its padding."""
+    columns = zip(table.headings, *table.rows, strict=True)
+    texts = [[unmarked(text).split(" ") for text in column] for column in columns]
+    return [
+        max(
+            float(pdfmetrics.stringWidth(word, "Program", size * _CODE)) for t in text for word in t
+        )
+        + 2 * _PAD
+        for text in texts
+    ]
 
 
 def _length(text: str, size: float) -> float:
