@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+import numpy as np
 from pypdf import PageObject, PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObject
 from reportlab.lib.enums import TA_CENTER, TA_RIGHT
@@ -51,8 +52,8 @@ from reports.theme import FONTS
 
 MARGIN = 20 * mm
 WIDTH = A4[0] - 2 * MARGIN
-_LARGEST, _SMALLEST = 8.2, 5.4  # points, of a table
-_NARROWEST = 0.22  # share of the width that a wrapped text keeps at least
+_LARGEST, _READABLE, _SMALLEST = 8.2, 6.0, 5.4  # points, of a table
+_NARROWEST = 0.14  # share of the width that a wrapped text keeps at least
 _FAMILIES = {
     "Report": ("STIXGeneral.ttf", "STIXGeneralBol.ttf", "STIXGeneralItalic.ttf"),
     "Program": ("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf", "DejaVuSansMono-Oblique.ttf"),
@@ -271,65 +272,71 @@ def _cell(text: str, style: ParagraphStyle) -> Set:
 _PAD = 2.6  # points on either side of a cell
 
 
-def _widths(table: Table, size: float) -> list[float]:
-    columns = zip(table.headings, *table.rows, strict=True)
-    return [
-        max(_length(text, size) for text in column) + 2 * _PAD + size * 0.3 for column in columns
-    ]
-
-
 def fitting(table: Table) -> tuple[float, list[float]]:
-    """The largest type in which a table fits, with wide texts wrapped where that is enough."""
-    size = _LARGEST
-    while True:
-        widths = _wrapped(_widths(table, size), table.sides, _words(table, size))
-        if widths is not None:
-            return size, widths
-        if size <= _SMALLEST:  # everything wraps
-            widths = _widths(table, size)
-            return size, [width * WIDTH / sum(widths) for width in widths]
-        size -= 0.2
+    """The type, in points, and the columns with which a table fits.
+
+    Smaller type comes first, then texts that wrap, then the smallest type and breaking words.
+    """
+    columns = list(zip(table.headings, *table.rows, strict=True))
+    texts = [max(map(_length, column)) for column in columns]
+    words = [max(_length(word) for text in column for word in _split(text)) for column in columns]
+    sizes = np.arange(_LARGEST, _SMALLEST - 0.01, -0.2)
+    for size in sizes[sizes >= _READABLE]:
+        widths = _widths(texts, size)
+        if sum(widths) <= WIDTH:
+            return float(size), widths
+    for size in sizes:
+        wrapped = _wrapped(_widths(texts, size), table.sides, _widths(words, size))
+        if wrapped is not None:
+            return float(size), wrapped
+    widths = _widths(texts, _SMALLEST)
+    return _SMALLEST, [width * WIDTH / sum(widths) for width in widths]
+
+
+def _widths(lengths: list[float], size: float) -> list[float]:
+    """Columns for texts of these lengths at 1 point, with their padding."""
+    return [length * size + 2 * _PAD + size * 0.3 for length in lengths]
 
 
 def _wrapped(widths: list[float], sides: str, words: list[float]) -> list[float] | None:
-    """Widths that fit, for which texts give up what is beyond a common limit.
+    """Widths that fit, for which texts share what room there is beyond their longest words.
 
     Returns:
-        None where that would leave a text too little, or break one of its words.
+        None where words would have to be broken.
     """
-    if sum(widths) <= WIDTH:
-        return widths
-    texts = [width for width, side in zip(widths, sides, strict=True) if side == "l"]
-    room = WIDTH - (sum(widths) - sum(texts))
-    for rank, width in enumerate(sorted(texts)):  # short texts leave their share to the others
-        limit = room / (len(texts) - rank)
-        if width > limit:
-            break
-        room -= width
-    if not texts or limit < WIDTH * _NARROWEST:
+    least = [
+        max(word, min(width, WIDTH * _NARROWEST)) if side == "l" else width
+        for width, side, word in zip(widths, sides, words, strict=True)
+    ]
+    room = WIDTH - sum(least)
+    if room < 0:
         return None
-    found = [min(w, limit) if side == "l" else w for w, side in zip(widths, sides, strict=True)]
-    whole = all(width >= word for width, word in zip(found, words, strict=True))
-    return found if whole else None
-
-
-def _words(table: Table, size: float) -> list[float]:
-    """The width of each column's longest word, with its padding."""
-    columns = zip(table.headings, *table.rows, strict=True)
-    texts = [[unmarked(text).split(" ") for text in column] for column in columns]
+    wanted = sorted(width - low for width, low in zip(widths, least, strict=True) if width > low)
+    limit = 0.0
+    for rank, more in enumerate(wanted):  # who wants little leaves the rest to the others
+        limit = room / (len(wanted) - rank)
+        if more > limit:
+            break
+        room -= more
     return [
-        max(
-            float(pdfmetrics.stringWidth(word, "Program", size * _CODE)) for t in text for word in t
-        )
-        + 2 * _PAD
-        for text in texts
+        min(width, low + limit) if width > low else low
+        for width, low in zip(widths, least, strict=True)
     ]
 
 
-def _length(text: str, size: float) -> float:
+def _split(text: str) -> Iterator[str]:
+    """The words of a marked text, with their marks."""
+    signs = {"plain": "", "code": "`", "strong": "**"}
+    for style, piece in marked(text):
+        yield from (f"{signs[style]}{word}{signs[style]}" for word in piece.split(" ") if word)
+    yield " "
+
+
+def _length(text: str) -> float:
+    """How long a marked text is at 1 point."""
     fonts = {"plain": ("Report", 1.0), "code": ("Program", _CODE), "strong": ("Report-Bold", 1.0)}
     return sum(
-        float(pdfmetrics.stringWidth(piece, fonts[style][0], size * fonts[style][1]))
+        float(pdfmetrics.stringWidth(piece, fonts[style][0], fonts[style][1]))
         for style, piece in marked(text)
     )
 

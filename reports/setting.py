@@ -34,7 +34,7 @@ def environment(campaign: Campaign) -> Table:
     lines += [("architecture", _device(device))] if device.get("arch") else []
     lines += [(name, form.format(details[key])) for key, name, form in _DETAILS if details.get(key)]
     lines += [
-        ("host", f"{facts.get('platform', '')}, {facts.get('cpus', '?')} processors"),
+        ("host", _host(facts)),
         ("Python", str(facts.get("python", ""))),
         ("packages", ", ".join(f"{k} {v}" for k, v in (facts.get("packages") or {}).items())),
         ("commit", f"{facts.get('commit', 'unknown')}{_dirty(facts)}"),
@@ -210,6 +210,11 @@ def compared(view: View) -> str:
             listed = f" ({', '.join(f'`{n}`' for n in names)})" if len(names) <= 6 else ""
             parts.append(several(len(names), one, many) + listed)
     return ", ".join(parts)
+
+
+def _host(facts: Mapping[str, Any]) -> str:
+    processors = f"{facts['cpus']} processors" if facts.get("cpus") else ""
+    return ", ".join(filter(None, (facts.get("platform"), processors)))
 
 
 def _device(device: Mapping[str, Any]) -> str:

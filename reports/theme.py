@@ -58,7 +58,7 @@ _KNOWN: Mapping[str, Look] = {
     "sft_only": Look("#0072b2", _DASHED, "s"),
     "no_embedding": Look("#009e73", _MIXED, "^"),
     "correctness_only": Look("#cc79a7", _DOTTED, "v"),
-    "heuristic": Look("#e69f00", _DASHED, "P"),
+    "heuristic": Look("#e69f00", (0, (6, 1.2, 1, 1.2, 1, 1.2)), "P"),
 }
 _OTHERS = (
     Look("#332288", _MIXED, "^"),
