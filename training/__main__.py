@@ -17,6 +17,7 @@ COMMANDS = {
     "pack": "training.packing_command",
     "pretrain": "training.pretrain_command",
     "pairs": "training.pairs_command",
+    "rl": "training.rl_command",
 }
 
 

@@ -39,7 +39,8 @@ def grpo(rewards: Rewards, right: NDArray[np.bool_], noise: float) -> Rewards:
     """Distance from the group's mean in its standard deviations, which are at least ``noise``."""
     centred, count = _centred(rewards)
     spread = np.sqrt((centred**2).sum(axis=1, keepdims=True) / np.maximum(count - 1, 1))
-    return centred / np.maximum(spread, max(noise, 1e-6))
+    found: Rewards = centred / np.maximum(spread, max(noise, 1e-6))
+    return found
 
 
 def rloo(rewards: Rewards, right: NDArray[np.bool_], noise: float) -> Rewards:
@@ -86,7 +87,7 @@ def spread_out(
         members = np.flatnonzero(right[group] & np.isfinite(rewards[group]))
         if not members.size:
             continue
-        names = np.array([strategies[group][at] for at in members])
+        names = np.array([strategies[group][int(at)] for at in members])
         best = rewards[group, members].max()
         for at, name in zip(members, names, strict=True):
             if rewards[group, at] >= best - margin:

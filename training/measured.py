@@ -38,6 +38,9 @@ _FIELDS = (
     *("recipe", "matrix_digest", "status", "hot_us", "outcome", "text"),
 )
 
+_ABOUT = "op, columns, dtype, matrix, family, recipe, matrix_digest, hot_us, text"  # a ``Found``
+_INDEX = "create index if not exists by_problem on measured (problem, device, hot_us)"
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -113,6 +116,7 @@ class Measurements:
             if version not in (0, SCHEMA):
                 raise sqlite3.DatabaseError(f"written by another version ({version})")
             self._file.execute(_TABLE)
+            self._file.execute(_INDEX)
             self._file.execute(f"pragma user_version={SCHEMA}")
         except sqlite3.Error as error:
             raise self._unusable(error) from error
@@ -165,6 +169,15 @@ class Measurements:
         (count,) = self._run("select count(*) from measured", ())[0]
         return int(count)
 
+    def fastest(self, problem: Problem) -> Found | None:
+        """The fastest right program of a problem on this device; the library's own is none."""
+        rows = self._run(
+            f"select {_ABOUT} from measured where status = 'ok' and hot_us is not null"
+            " and device = ? and problem = ? and text != '' order by hot_us, key limit 1",
+            (self._device, problem_key(problem)),
+        )
+        return Found(*rows[0]) if rows else None
+
     def best(self, within: float = 1.0, most: int = 8) -> Iterator[Found]:
         """The fastest right programs of each problem on this device, fastest first.
 
@@ -172,11 +185,11 @@ class Measurements:
             within: Times the fastest one's time, up to which others come too.
             most: Programs of a problem.
         """
-        columns = "op, columns, dtype, matrix, family, recipe, matrix_digest, hot_us, text, problem"
+        columns = f"{_ABOUT}, problem"
         ranked = (
             f"select {columns}, row_number() over w as place, min(hot_us) over w as fastest"
             " from measured where status = 'ok' and hot_us is not null and device = ?"
-            " window w as (partition by problem order by hot_us, key)"
+            " and text != '' window w as (partition by problem order by hot_us, key)"
         )
         chosen = (
             f"select {columns} from ({ranked}) where place <= ? and hot_us <= fastest * ?"

@@ -58,6 +58,11 @@ class Shelf:
                 self._begin(number)
         return [self._problems[number].result() for number in self._curriculum.at(step)]
 
+    def ready(self, step: int) -> list[Problem]:
+        """Those problems of a step that are built already."""
+        found = [self._problems.get(number) for number in self._curriculum.at(step)]
+        return [one.result() for one in found if one and one.done() and not one.exception()]
+
     def leave(self, step: int, release: Callable[[Matrix], None]) -> None:
         """Gives up the matrices that no later step asks for.
 
