@@ -18,6 +18,7 @@ COMMANDS = {
     "pretrain": "training.pretrain_command",
     "pairs": "training.pairs_command",
     "rl": "training.rl_command",
+    "autotune": "training.autotune_command",
 }
 
 
