@@ -19,6 +19,7 @@ COMMANDS = {
     "pairs": "training.pairs_command",
     "rl": "training.rl_command",
     "autotune": "training.autotune_command",
+    "found": "training.found_command",
 }
 
 

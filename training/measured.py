@@ -179,24 +179,24 @@ class Measurements:
         return Found(*rows[0]) if rows else None
 
     def best(self, within: float = 1.0, most: int = 8) -> Iterator[Found]:
-        """The fastest right programs of each problem on this device, fastest first.
+        """The fastest right programs of each problem, fastest first, of every device by itself.
 
         Args:
             within: Times the fastest one's time, up to which others come too.
             most: Programs of a problem.
         """
-        columns = f"{_ABOUT}, problem"
+        columns = f"{_ABOUT}, problem, device"
         ranked = (
             f"select {columns}, row_number() over w as place, min(hot_us) over w as fastest"
-            " from measured where status = 'ok' and hot_us is not null and device = ?"
-            " and text != '' window w as (partition by problem order by hot_us, key)"
+            " from measured where status = 'ok' and hot_us is not null and text != ''"
+            " window w as (partition by problem, device order by hot_us, key)"
         )
         chosen = (
             f"select {columns} from ({ranked}) where place <= ? and hot_us <= fastest * ?"
-            " order by problem, place"
+            " order by problem, device, place"
         )
-        for row in self._run(chosen, (self._device, most, within)):
-            yield Found(*row[:-1])
+        for row in self._run(chosen, (most, within)):
+            yield Found(*row[:-2])
 
     def _key(self, program: str, problem: Problem) -> str:
         whole = f"{self._device}\0{problem_key(problem)}\0{program}"
