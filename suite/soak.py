@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import tempfile
-import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from itertools import islice
@@ -41,7 +42,8 @@ from suite.problem import Op, Problem
 from suite.program import KernelProgram
 
 _STATUS = "// status: "
-BATCH = 64  # programs that are compiled while as many are judged
+BATCH = 64  # programs that are compiled together,
+AHEAD = 8  # and batches under way: one program may keep its compiler busy to the limit
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Soaked:
     """What became of many programs.
 
     Attributes:
+        judged: Programs with a verdict.
         verdicts: How often each status was given.
         lost: Programs without a verdict.
         changed: Verdicts that were not the expected ones, one a line.
@@ -72,6 +75,7 @@ class Soaked:
         device_mb: Memory of the GPU in use then; empty where nothing tells.
     """
 
+    judged: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     lost: int = 0
     changed: list[str] = field(default_factory=list)
@@ -138,38 +142,43 @@ def mixture(
         yield replace(subject, text=f"{subject.text}\n// {i}\n")
 
 
-def soak(evaluator: Evaluator, problem: Problem, subjects: Iterable[Subject], count: int) -> Soaked:
-    """Judges every program, compiling the next ones meanwhile."""
+def soak(
+    evaluator: Evaluator,
+    problem: Problem,
+    subjects: Iterable[Subject],
+    count: int,
+    seconds: float = math.inf,
+) -> Soaked:
+    """Judges every program while the next ones are compiled, until the time is over."""
     found = Soaked()
     kind = evaluator.facts.kind
-    judged = 0
-    started = time.perf_counter()
     left = iter(subjects)
-    batch = list(islice(left, BATCH))
-    _compile(evaluator, problem, batch).join()
-    while batch:
-        following = list(islice(left, BATCH))
-        compiling = _compile(evaluator, problem, following)
-        for subject in batch:
-            evaluation = evaluator.evaluate(problem, KernelProgram("soak", subject.text))
-            _account(found, subject, evaluation, kind)
-            judged += 1
-            if judged * 4 // count > len(found.host_mb):
-                found.host_mb.append(host_bytes() / 2**20)
-                used = device_bytes(evaluator.facts.details.get("pci_bus_id", ""))
-                found.device_mb += [] if used is None else [used / 2**20]
-        compiling.join()
-        batch = following
-    found.lost = count - judged
-    found.seconds = time.perf_counter() - started
+    started = time.perf_counter()
+    with ThreadPoolExecutor(AHEAD) as threads:
+
+        def begin() -> Iterator[tuple[list[Subject], Future[None]]]:
+            while batch := list(islice(left, BATCH)):
+                programs = [KernelProgram("soak", subject.text) for subject in batch]
+                yield batch, threads.submit(evaluator.compile_ahead, programs, problem.dtype)
+
+        batches = begin()
+        under_way = deque(islice(batches, AHEAD))
+        while under_way and time.perf_counter() - started < seconds:
+            batch, compiled = under_way.popleft()
+            compiled.result()
+            under_way += islice(batches, 1)
+            for subject in batch:
+                evaluation = evaluator.evaluate(problem, KernelProgram("soak", subject.text))
+                _account(found, subject, evaluation, kind)
+                found.judged += 1
+                spent = (time.perf_counter() - started) / seconds
+                if max(found.judged / count, spent) * 4 >= len(found.host_mb) + 1:
+                    found.host_mb.append(host_bytes() / 2**20)
+                    used = device_bytes(evaluator.facts.details.get("pci_bus_id", ""))
+                    found.device_mb += [] if used is None else [used / 2**20]
+        found.seconds = time.perf_counter() - started
+    found.lost = 0 if found.seconds >= seconds else count - found.judged
     return found
-
-
-def _compile(evaluator: Evaluator, problem: Problem, batch: Sequence[Subject]) -> threading.Thread:
-    programs = [KernelProgram("soak", subject.text) for subject in batch]
-    thread = threading.Thread(target=evaluator.compile_ahead, args=(programs, problem.dtype))
-    thread.start()
-    return thread
 
 
 def _account(found: Soaked, subject: Subject, evaluation: Evaluation, kind: str) -> None:
@@ -181,11 +190,11 @@ def _account(found: Soaked, subject: Subject, evaluation: Evaluation, kind: str)
         )
 
 
-def report(undisturbed: Soaked, mixed: Soaked, clean_count: int, count: int) -> dict[str, Any]:
+def report(undisturbed: Soaked, mixed: Soaked) -> dict[str, Any]:
     """What is printed."""
-    speeds = clean_count / undisturbed.seconds, count / mixed.seconds
+    speeds = [found.judged / found.seconds for found in (undisturbed, mixed)]
     return {
-        "programs": count,
+        "programs": mixed.judged,
         "lost": undisturbed.lost + mixed.lost,
         "changed": undisturbed.changed + mixed.changed,
         "verdicts": dict(sorted(mixed.verdicts.items())),
@@ -204,6 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", default="auto", choices=("auto", "cuda", "emulator"))
     parser.add_argument("--programs", type=int, default=5000)
     parser.add_argument("--clean", type=int, default=0, help="undisturbed ones (default: a fifth)")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="to stop after")
     parser.add_argument("--share", type=float, default=0.2, help="of faulty programs")
     parser.add_argument("--faulty", type=Path, default=Path("tests/harness/cheats"))
     parser.add_argument("--good", default="*", help="names of the baselines that take part")
@@ -233,8 +243,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             few = options.clean or max(1, options.programs // 5)
             undisturbed = soak(evaluator, problem, mixture(good, told, few, 0.0, 1), few)
             subjects = mixture(good, told, options.programs, options.share, options.seed)
-            mixed = soak(evaluator, problem, subjects, options.programs)
-    found = report(undisturbed, mixed, few, options.programs)
+            mixed = soak(evaluator, problem, subjects, options.programs, options.minutes * 60)
+    found = report(undisturbed, mixed)
     print(json.dumps(found, indent=1))
     return int(bool(found["lost"] or found["changed"]))
 

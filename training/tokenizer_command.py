@@ -6,10 +6,10 @@ import argparse
 import json
 from pathlib import Path
 
-from training.errors import TrainingError
+from training.errors import ConfigError, TrainingError
 
 HELP = "fit a tokenizer on the corpus and the program language"
-LANGUAGE_TEXTS = 12_000  # about a tenth as much text as the corpus's kernels
+LANGUAGE_WEIGHT = 2  # so that programs count nearly as much as the corpus's kernels
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
     parser.add_argument("--out", type=Path, required=True, help="folder of the tokenizer")
     parser.add_argument("--vocabulary", type=int, default=2048, help="tokens (default: 2048)")
+    parser.add_argument(
+        "--programs",
+        type=int,
+        default=6_000,
+        help="the teacher's, 30 on a matrix, each counted twice (default: 6000)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the language's texts (default: 0)")
 
 
@@ -24,15 +30,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command.
 
     Raises:
-        TrainingError: There is no corpus, or the size is out of range.
+        TrainingError: There is no corpus, or a number is out of range.
     """
+    if arguments.programs < 0:
+        raise ConfigError([f"programs {arguments.programs}: 0 or more"])
     digest = read_corpus_digest(arguments.corpus)
     from training import language, tokenizer
     from training.corpus.documents import read_documents
 
     kernels = [d.text for d in read_documents(arguments.corpus / "train.parquet") if d.kernel]
-    made = list(language.samples(LANGUAGE_TEXTS, arguments.seed))
-    fitted = tokenizer.fit([*kernels, *made], arguments.vocabulary)
+    made = list(language.samples(arguments.programs, arguments.seed))
+    fitted = tokenizer.fit([*kernels, *made * LANGUAGE_WEIGHT], arguments.vocabulary)
     card = tokenizer.Card(
         vocabulary=len(fitted),
         corpus=digest,

@@ -1,9 +1,10 @@
-"""Fits ``heuristic``: ``python -m suite.baselines.fit .suite/CAMPAIGN ... [--out heuristic.json]``.
+"""Fits ``heuristic``: ``python -m suite.baselines.fit SOURCE ... [--out heuristic.json]``.
 
-The rows come from a campaign of all baselines on training matrices. The tree minimises what matters
-to its user, the mean logarithm of chosen time over best time, and not a number of misclassified
-matrices: to take the second best kernel costs little. Leaving out groups of matrices in turn tells
-which size of tree to take, and how far from the oracle it is on matrices that it has not seen.
+A source is the folder of a campaign of all baselines on training matrices, or a ``.parquet`` that
+``--export`` made of such. The time of a baseline is modelled as prices times counted terms, prices
+not negative. Programs of one file have much in common, so each is drawn towards what all of them
+together say. Leaving out groups of matrices in turn tells how far from the oracle the picks are on
+matrices that the fit has not seen.
 """
 
 from __future__ import annotations
@@ -11,194 +12,310 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from scipy.optimize import nnls
 
 from suite.author import Kind
-from suite.baselines.heuristic import RULE, Leaf, Node, Rule, Split, write
+from suite.baselines.cost import terms
+from suite.baselines.heuristic import RULE, Prices, Rule, problem_name, write
 from suite.evaluation import Status
 from suite.journal import read
 from suite.matrices.sets import select
-from suite.matrices.structure import FEATURES, features
-from suite.record import Row
+from suite.matrices.structure import Structure
+from suite.problem import DType, Op
 
 MISSING = math.log(10)  # an author that does not apply, or fails: as the suite counts a failure
 FOLDS = 5
-LEAVES = (2, 4, 6, 8, 12, 16, 24)  # sizes to choose among
-LEAST = 4  # matrices in a leaf
+ASSIGNMENTS = 10  # of matrices to folds, at random
+NEAR = 0.05  # a baseline has a price if it was so near the best, as a logarithm, at least once
+TO_NOTHING = 0.6  # how strongly the prices of a file are drawn to 0
+TO_FILE = 1.0  # and those of a program to the prices of its file
+ROUNDS = 3  # of reweighting
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the fit takes from a row."""
+
+    matrix: str
+    family: str
+    label: str
+    dtype: DType
+    author: str
+    status: Status
+    hot_us: float | None
+    cold_us: float | None
+
+    @property
+    def problem(self) -> str:
+        """See ``problem_name``."""
+        return problem_name(self.label, self.dtype)
 
 
 @dataclass(frozen=True)
 class Table:
-    """What a tree is fitted on; letters: P problems, F features, A authors.
+    """What prices are fitted on; letters: P problems, A authors, T terms of one author.
 
     Attributes:
         authors: A names.
-        known: Features, P × F, in the order of ``FEATURES``.
-        regret: log(time / best time), P × A; ``MISSING`` where there is no time.
+        counts: Terms by author: their names, and their values, P × T.
+        times: Microseconds, P × A; not a number where there is no time.
         applies: Whether the author applies, P × A; it may fail, or be slow, all the same.
     """
 
     authors: tuple[str, ...]
-    known: np.ndarray
-    regret: np.ndarray
+    counts: Mapping[str, tuple[tuple[str, ...], np.ndarray]]
+    times: np.ndarray
     applies: np.ndarray
+
+    @property
+    def regret(self) -> np.ndarray:
+        """log(time / best time), P × A; ``MISSING`` where there is no time."""
+        logs = np.log(self.times)
+        regret: np.ndarray = logs - np.nanmin(logs, axis=1, keepdims=True)
+        return np.where(np.isnan(regret), MISSING, regret)
 
     def rows(self, chosen: np.ndarray) -> Table:
         """The same for some of the problems."""
-        return Table(self.authors, self.known[chosen], self.regret[chosen], self.applies[chosen])
+        counts = {name: (known, values[chosen]) for name, (known, values) in self.counts.items()}
+        return Table(self.authors, counts, self.times[chosen], self.applies[chosen])
 
 
-def table(rows: Sequence[Row], label: str, known: Mapping[str, Mapping[str, float]]) -> Table:
-    """The table of one label.
+def measured(source: Path) -> list[Measured]:
+    """The baselines' rows of a campaign's folder, or of an exported file; unanswered ones left out.
 
     Args:
-        rows: Of a campaign.
-        label: ``spmv``, ``spmm32``.
-        known: Features by matrix.
+        source: A folder, or a file with the fields of ``Measured`` as columns.
+    """
+    if source.is_file():
+        frame = pd.read_parquet(source).astype(object)
+        plain = frame.where(frame.notna(), None).to_dict("records")
+        return [
+            Measured(
+                row["matrix"],
+                row["family"],
+                row["label"],
+                DType(row["dtype"]),
+                row["author"],
+                Status(row["status"]),
+                row["hot_us"],
+                row["cold_us"],
+            )
+            for row in plain
+        ]
+    return [
+        Measured(
+            row.matrix,
+            row.family,
+            row.label,
+            row.dtype,
+            row.author,
+            row.status,
+            row.hot_us,
+            row.cold_us,
+        )
+        for row in read(source.absolute()).rows
+        if row.kind is Kind.BASELINE and not row.unanswered
+    ]
+
+
+def table(rows: Sequence[Measured], known: Mapping[str, Structure]) -> Table:
+    """The table of the rows of one problem; a matrix counts once every author has a verdict there.
+
+    Args:
+        rows: With the same label and precision.
+        known: Structures by matrix.
 
     Raises:
         ValueError: Nothing was timed on a GPU.
     """
-    mine = [row for row in rows if row.label == label and row.kind is Kind.BASELINE]
-    authors = sorted({row.author for row in mine})
-    matrices = sorted({row.matrix for row in mine if row.hot_us})
+    authors = tuple(sorted({row.author for row in rows}))
+    answers = {(row.matrix, row.author): row for row in rows}
+    timed = {row.matrix for row in rows if row.hot_us}
+    matrices = sorted(m for m in timed if all((m, author) in answers for author in authors))
     if not matrices:
         raise ValueError("no baseline has a time; give a campaign that ran on a GPU")
-    times = np.full((len(matrices), len(authors)), np.nan)
-    applies = np.zeros(times.shape, bool)
-    for row in mine:
-        if row.matrix not in matrices:
-            continue
-        at = matrices.index(row.matrix), authors.index(row.author)
-        applies[at] |= row.status is not Status.NOT_APPLICABLE
-        if row.hot_us:
-            times[at] = math.log(row.hot_us)
-    regret = times - np.nanmin(times, axis=1, keepdims=True)
-    regret[np.isnan(regret)] = MISSING
-    values = [[known[matrix][name] for name in FEATURES] for matrix in matrices]
-    return Table(tuple(authors), np.array(values), regret, applies)
+    grid = [[answers[matrix, author] for author in authors] for matrix in matrices]
+    op, columns = _operation(rows[0].label)
+    itemsize = rows[0].dtype.numpy.itemsize
+    counts = {}
+    for author in authors:
+        made = [terms(author, op, columns, itemsize, known[matrix]) for matrix in matrices]
+        names = tuple(made[0])
+        counts[author] = names, np.array([[one[name] for name in names] for one in made])
+    return Table(
+        authors,
+        counts,
+        np.array([[row.hot_us or math.nan for row in line] for line in grid]),
+        np.array([[row.status is not Status.NOT_APPLICABLE for row in line] for line in grid]),
+    )
 
 
-def fit(data: Table, leaves: int) -> Node:
-    """A tree with at most so many leaves, grown where it gains most.
+def fit(data: Table) -> Prices:
+    """Prices of every baseline that was near the best at least once.
 
     Args:
         data: At least one problem.
-        leaves: How many.
     """
-    members: list[np.ndarray] = [np.arange(len(data.known))]
-    splits: dict[int, tuple[int, float, int, int]] = {}
-    open_leaves = {0: _best_split(data, members[0])}
-    while len(open_leaves) < leaves:
-        at = max(open_leaves, key=lambda leaf: open_leaves[leaf][0])
-        gain, feature, threshold = open_leaves.pop(at)
-        if gain <= 0:
-            open_leaves[at] = (gain, feature, threshold)
-            break
-        low = data.known[members[at], feature] <= threshold
-        splits[at] = (feature, threshold, len(members), len(members) + 1)
-        for side in (members[at][low], members[at][~low]):
-            open_leaves[len(members)] = _best_split(data, side)
-            members.append(side)
-
-    def node(at: int) -> Node:
-        if at in splits:
-            feature, threshold, low, high = splits[at]
-            return Split(FEATURES[feature], threshold, node(low), node(high))
-        order = np.argsort(data.regret[members[at]].mean(axis=0), kind="stable")
-        return Leaf(tuple(data.authors[i] for i in order))
-
-    return node(0)
+    near = (data.regret <= NEAR).any(axis=0)
+    of_file = {
+        stem: _priced([data.counts[a] for a in same], [_times(data, a) for a in same], {})
+        for stem, same in _files(data.authors).items()
+    }
+    return {
+        author: _rounded(
+            _priced([data.counts[author]], [_times(data, author)], of_file[_stem(author)])
+        )
+        for author in np.array(data.authors)[near].tolist()
+    }
 
 
-def loss(tree: Node, data: Table) -> np.ndarray:
-    """log(time / best time) of what the tree picks on each problem, P.
+def loss(prices: Prices, data: Table) -> np.ndarray:
+    """log(time / best time) of what the prices pick on each problem, P.
 
-    As the author does, a tree passes over what does not apply, and over nothing else.
+    As the author does, a pick passes over what does not apply, and over nothing else.
     """
-    picked = []
-    for known, regret, applies in zip(data.known, data.regret, data.applies, strict=True):
-        at = tree
-        while isinstance(at, Split):
-            at = at.low if known[FEATURES.index(at.feature)] <= at.threshold else at.high
-        order = [data.authors.index(name) for name in at.ranking]
-        picked.append(next((regret[i] for i in order if applies[i]), MISSING))
-    return np.array(picked)
+    predicted = np.full(data.times.shape, np.inf)
+    for author, own in prices.items():
+        names, values = data.counts[author]
+        at = data.authors.index(author)
+        predicted[:, at] = values @ np.array([own.get(name, 0.0) for name in names])
+    predicted[~data.applies] = np.inf
+    picked = predicted.argmin(axis=1)
+    lost = np.take_along_axis(data.regret, picked[:, None], axis=1)[:, 0]
+    return np.where(np.isfinite(predicted.min(axis=1)), lost, MISSING)
 
 
-def cross_validated(data: Table, leaves: int) -> float:
-    """Mean loss on problems that were left out of the fit, each once.
+def cross_validated(data: Table, seed: int = 0) -> np.ndarray:
+    """Loss on each problem when it was left out of the fit, P.
+
+    Args:
+        data: The problems.
+        seed: Of the assignment to folds.
 
     Raises:
         ValueError: Too few problems to leave some out.
     """
-    if len(data.known) < FOLDS:
-        raise ValueError(f"{len(data.known)} matrices with times; a fit takes {FOLDS} at least")
-    fold = np.random.default_rng(0).permutation(len(data.known)) % FOLDS
-    losses = [
-        loss(
-            fit(data.rows(np.flatnonzero(fold != f)), leaves), data.rows(np.flatnonzero(fold == f))
-        )
-        for f in range(FOLDS)
-    ]
-    return float(np.concatenate(losses).mean())
+    if len(data.times) < FOLDS:
+        raise ValueError(f"{len(data.times)} matrices with times; a fit takes {FOLDS} at least")
+    fold = np.random.default_rng(seed).permutation(len(data.times)) % FOLDS
+    losses = np.zeros(len(data.times))
+    for f in range(FOLDS):
+        left_out = fold == f
+        prices = fit(data.rows(np.flatnonzero(~left_out)))
+        losses[left_out] = loss(prices, data.rows(np.flatnonzero(left_out)))
+    return losses
 
 
-def _best_split(data: Table, members: np.ndarray) -> tuple[float, int, float]:
-    """Gain, feature and threshold of the split that lowers the summed loss of the members most."""
-    regret = data.regret[members]
-    best = (0.0, 0, 0.0)
-    whole = regret.sum(axis=0).min() if len(members) else 0.0
-    for feature in range(data.known.shape[1]):
-        order = np.argsort(data.known[members, feature], kind="stable")
-        values = data.known[members[order], feature]
-        below = np.cumsum(regret[order], axis=0)
-        split = below.min(axis=1)[:-1] + (below[-1] - below[:-1]).min(axis=1)
-        at = np.arange(1, len(members))
-        allowed = (np.diff(values) > 0) & (at >= LEAST) & (len(members) - at >= LEAST)
-        if not allowed.any():
-            continue
-        where = int(np.argmin(np.where(allowed, split, np.inf)))
-        gain = float(whole - split[where])
-        if gain > best[0] + 1e-12:
-            best = (gain, feature, float((values[where] + values[where + 1]) / 2))
-    return best
+def _priced(
+    counts: Sequence[tuple[tuple[str, ...], np.ndarray]],
+    times: Sequence[np.ndarray],
+    prior: Mapping[str, float],
+) -> dict[str, float]:
+    """Prices that explain the times of some programs together.
+
+    Least squares of predicted over measured time minus one, reweighted so that the sum is about
+    that of squared logarithms: a prediction of a tenth is as bad as one of ten times.
+    """
+    names = tuple(dict.fromkeys(name for own, _ in counts for name in own))
+    blocks = []
+    for (own, values), time in zip(counts, times, strict=True):
+        block = np.zeros((len(time), len(names)))
+        block[:, [names.index(name) for name in own]] = values
+        there = ~np.isnan(time)
+        blocks.append(block[there] / time[there, None])
+    relative = np.concatenate(blocks)
+    towards = np.array([prior.get(name, 0.0) for name in names])
+    if not len(relative):
+        return dict(zip(names, towards.tolist(), strict=True))
+    strength = TO_FILE if prior else TO_NOTHING
+    scale = np.maximum(np.sqrt((relative**2).mean(axis=0)), 1e-9)
+    pull = math.sqrt(strength) * np.eye(len(names))
+    weight = np.ones(len(relative))
+    for _ in range(ROUNDS):
+        system = np.vstack([relative / scale * weight[:, None], pull])
+        target = np.concatenate([weight, math.sqrt(strength) * towards * scale])
+        prices = nnls(system, target, maxiter=100 * len(names))[0] / scale
+        ratio = np.maximum(relative @ prices, 1e-9)
+        off = np.where(np.abs(ratio - 1) > 1e-3, ratio - 1, 1.0)
+        weight = np.where(np.abs(ratio - 1) > 1e-3, np.clip(np.log(ratio) / off, 0.2, 3.0), 1.0)
+    return dict(zip(names, prices.tolist(), strict=True))
+
+
+def _times(data: Table, author: str) -> np.ndarray:
+    return np.asarray(data.times[:, data.authors.index(author)])
+
+
+def _files(authors: Iterable[str]) -> dict[str, list[str]]:
+    files: dict[str, list[str]] = {}
+    for author in authors:
+        files.setdefault(_stem(author), []).append(author)
+    return files
+
+
+def _stem(author: str) -> str:
+    return author.partition("-")[0]
+
+
+def _rounded(prices: Mapping[str, float]) -> dict[str, float]:
+    """Four digits, and no terms that cost nothing."""
+    return {name: float(f"{price:.4g}") for name, price in prices.items() if price > 1e-9}
+
+
+def _operation(label: str) -> tuple[Op, int]:
+    op = Op.SPMV if label == Op.SPMV else Op.SPMM
+    return op, int(label.removeprefix(op) or 1)
+
+
+def export(rows: Sequence[Measured], path: Path) -> None:
+    """Writes rows so that ``measured`` reads them back."""
+    frame = pd.DataFrame([asdict(row) for row in rows])
+    frame["dtype"], frame["status"] = frame["dtype"].astype(str), frame["status"].astype(str)
+    frame.astype({"hot_us": "float32", "cold_us": "float32"}).to_parquet(path, index=False)
 
 
 def main() -> None:
-    """Reads rows, fits a tree for each label, writes the rule and says how good it is."""
+    """Reads rows, fits prices for each problem, writes the rule and says how good it is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="+", type=Path, help="folder of a campaign")
+    parser.add_argument(
+        "source", nargs="+", type=Path, help="folder of a campaign, or an exported .parquet"
+    )
     parser.add_argument("--matrices", default="tuning", help="what the campaign measured")
     parser.add_argument("--out", type=Path, default=RULE)
+    parser.add_argument("--export", type=Path, help="also write the rows to this .parquet")
     options = parser.parse_args()
-    rows = [row for folder in options.folder for row in read(folder.absolute()).rows]
+    rows = [row for source in options.source for row in measured(source)]
     names = dict.fromkeys(row.matrix for row in rows if row.hot_us)
     specs = [spec for spec in select(options.matrices) if spec.name in names]
-    known = {spec.name: features(spec.build().csr) for spec in specs}
-    if unknown := names.keys() - known.keys():
+    if unknown := names.keys() - {spec.name for spec in specs}:
         parser.error(f"{min(unknown)} is not among --matrices {options.matrices}; name its set")
-    trees, report = {}, {}
-    for label in dict.fromkeys(row.label for row in rows):
+    known = {spec.name: Structure(spec.build().csr) for spec in specs}
+    prices, report = {}, {}
+    for problem in dict.fromkeys(row.problem for row in rows):
         try:
-            data = table(rows, label, known)
-            scores = {leaves: cross_validated(data, leaves) for leaves in LEAVES}
+            data = table([row for row in rows if row.problem == problem], known)
+            means = [cross_validated(data, seed).mean() for seed in range(ASSIGNMENTS)]
         except ValueError as error:
-            parser.error(f"{label}: {error}")
-        leaves = min(scores, key=scores.__getitem__)
-        trees[label] = fit(data, leaves)
-        report[label] = {
-            "matrices": len(data.known),
-            "leaves": leaves,
-            "slower_than_oracle_left_out": math.expm1(scores[leaves]),
-            "slower_than_oracle_fitted": math.expm1(float(loss(trees[label], data).mean())),
+            parser.error(f"{problem}: {error}")
+        prices[problem] = fit(data)
+        report[problem] = {
+            "matrices": len(data.times),
+            "priced": len(prices[problem]),
+            "slower_than_oracle_left_out": round(math.expm1(np.mean(means)), 4),
+            "spread": round(float(np.std(means)), 4),
+            "slower_than_oracle_fitted": round(
+                math.expm1(float(loss(prices[problem], data).mean())), 4
+            ),
         }
-    campaigns = ", ".join(dict.fromkeys(row.campaign for row in rows))
-    write(Rule(trees, f"campaign {campaigns}, {len(names)} training matrices"), options.out)
+    if options.export:
+        export(rows, options.export)
+    sources = ", ".join(source.name for source in options.source)
+    write(Rule(prices, f"{sources}, {len(names)} training matrices"), options.out)
     print(json.dumps(report, indent=1))
 
 

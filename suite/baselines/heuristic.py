@@ -1,87 +1,80 @@
-"""``heuristic``: picks one baseline for a matrix from its features, without measuring anything.
+"""``heuristic``: picks one baseline for a matrix from its structure, without measuring anything.
 
-The rule is a small decision tree for each operation, fitted by ``suite.baselines.fit`` on training
-matrices and kept in ``heuristic.json``. Its leaves rank the baselines; the first that applies to
-the matrix answers. Together with the oracle ``best_of_baselines`` it is what a learned author has
-to beat.
+The rule is a table of prices: for each operation and baseline the microseconds of a launch, of a MB
+read, of a million gathers and a few terms more (``suite.baselines.cost``). Prices times counts is a
+predicted time; the baseline with the lowest that applies to the matrix answers. The table is fitted
+by ``suite.baselines.fit`` on training matrices and kept in ``heuristic.json``. Together with the
+oracle ``best_of_baselines`` it is what a learned author has to beat.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from suite.author import Kind
+from suite.baselines.cost import terms
 from suite.baselines.files import FileAuthor, baselines
 from suite.formats.base import NotApplicableError
 from suite.harness.arithmetic import evaluate, names_in
 from suite.harness.bind import with_sizes
 from suite.harness.parse import parse
-from suite.matrices.structure import facts, features
-from suite.problem import Problem
+from suite.matrices.structure import Structure
+from suite.problem import DType, Op, Problem
 from suite.program import KernelProgram
 
 NAME = "heuristic"
 RULE = Path(__file__).with_name("heuristic.json")
 
+Prices = Mapping[str, Mapping[str, float]]  # microseconds of each term, by author
 
-@dataclass(frozen=True)
-class Leaf:
-    """Baselines to try, best first."""
-
-    ranking: tuple[str, ...]
+_PROBLEM = re.compile(r"(spmv|spmm)(\d*)/f(32|64)")
 
 
-@dataclass(frozen=True)
-class Split:
-    """Goes to ``low`` where the feature is at most the threshold, else to ``high``."""
-
-    feature: str
-    threshold: float
-    low: Node
-    high: Node
-
-
-Node = Leaf | Split
+def problem_name(label: str, dtype: DType) -> str:
+    """What a table of prices is for: ``spmm32/f32``."""
+    return f"{label}/{dtype.short}"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A tree for each operation and number of columns that it was fitted on.
+    """Prices for each problem that they were fitted on.
 
     Attributes:
-        trees: By label: ``spmv``, ``spmm32``.
+        prices: By ``problem_name``.
         source: What it was fitted on, for the record.
     """
 
-    trees: Mapping[str, Node]
+    prices: Mapping[str, Prices]
     source: str
 
-    def ranking(self, problem: Problem) -> tuple[str, ...]:
-        """Names of baselines for a problem, best first; none when the operation is unknown."""
-        tree = self._tree(problem)
-        if tree is None:
-            return ()
-        known = features(problem.matrix.csr)
-        while isinstance(tree, Split):
-            tree = tree.low if known[tree.feature] <= tree.threshold else tree.high
-        return tree.ranking
+    def predicted(self, problem: Problem, of: Structure) -> dict[str, float]:
+        """Microseconds of each baseline, fastest first; none when the operation is unknown.
 
-    def _tree(self, problem: Problem) -> Node | None:
-        """The tree of the label, or of the nearest number of columns."""
-        if problem.label in self.trees:
-            return self.trees[problem.label]
-        columns = {
-            int(label.removeprefix(problem.op)): tree
-            for label, tree in self.trees.items()
-            if label.startswith(problem.op) and label != problem.op
+        Args:
+            problem: With the number of dense columns for which terms are counted. Prices are those
+                of the same precision if there are any, and of the nearest number of columns.
+            of: Its matrix.
+        """
+        itemsize = problem.dtype.numpy.itemsize
+        times = {
+            author: _total(terms(author, problem.op, problem.columns, itemsize, of), prices)
+            for author, prices in self._prices(problem).items()
         }
-        wanted = math.log(max(problem.columns, 1))
-        nearest = min(columns, key=lambda n: abs(math.log(n) - wanted), default=None)
-        return None if nearest is None else columns[nearest]
+        return dict(sorted(times.items(), key=lambda item: item[1]))
+
+    def _prices(self, problem: Problem) -> Prices:
+        def distance(name: str) -> tuple[bool, float]:
+            _, columns, bits = _parts(name)
+            far = abs(math.log(columns / max(problem.columns, 1)))
+            return bits != 8 * problem.dtype.numpy.itemsize, far
+
+        fitting = [name for name in self.prices if _parts(name)[0] == problem.op]
+        return self.prices[min(fitting, key=distance)] if fitting else {}
 
 
 class HeuristicAuthor:
@@ -100,43 +93,47 @@ class HeuristicAuthor:
         self._among = {author.name: author for author in among}
 
     def answers(self, op: str) -> bool:
-        """Whether there is a tree for the operation."""
-        return any(label.startswith(op) for label in self._rule.trees)
+        """Whether there are prices for the operation."""
+        return any(_parts(name)[0] == op for name in self._rule.prices)
 
     def write(self, problem: Problem, samples: int) -> Sequence[KernelProgram]:
-        """The text of the first baseline in the ranking that applies, of the first if none does."""
-        known = [self._among[name].texts[problem.op] for name in self._rule.ranking(problem)]
-        text = next((text for text in known if applies(text, problem)), known[0])
+        """The text of the fastest predicted baseline that applies, of the fastest if none does."""
+        of = Structure(problem.matrix.csr)
+        known = [self._among[name].texts[problem.op] for name in self._rule.predicted(problem, of)]
+        text = next((text for text in known if applies(text, problem, of)), known[0])
         return [KernelProgram(NAME, text)][:samples]
 
 
-def applies(text: str, problem: Problem) -> bool:
-    """Whether a program's format and ``require`` lines accept a matrix; converts nothing.
+def applies(text: str, problem: Problem, of: Structure) -> bool:
+    """Whether a program's format and ``require`` lines accept a matrix.
 
-    Requirements on sizes that only a conversion would tell are taken to hold.
+    Converts the matrix only where a line names a size that nothing else would tell.
+
+    Args:
+        text: The program.
+        problem: Gives the dense columns and the precision.
+        of: The problem's matrix.
     """
     declaration = parse(text)
-    csr = problem.matrix.csr
+    csr = of.csr
     sizes = {
         "rows": csr.shape[0],
         "cols": csr.shape[1],
         "nnz": csr.nnz,
         "n": problem.columns,
         "itemsize": problem.dtype.numpy.itemsize,
-        **facts(csr),
+        **of.facts,
     }
-    known = with_sizes(declaration, sizes)
-    if not all(
-        evaluate(expression, known)
-        for expression, _ in declaration.requires
-        if names_in(expression) <= known.keys()
-    ):
+    if not _accepts(text, sizes):
         return False
     try:
         declaration.format.footprint(csr)
     except NotApplicableError:
         return False
-    return True
+    named = set().union(*(names_in(expression) for expression, _ in declaration.requires))
+    if named.isdisjoint(declaration.format.size_names):
+        return True
+    return _accepts(text, {**sizes, **declaration.format.convert(csr).sizes})
 
 
 def authors(rule: Path = RULE) -> list[HeuristicAuthor]:
@@ -145,32 +142,53 @@ def authors(rule: Path = RULE) -> list[HeuristicAuthor]:
 
 
 def read(path: Path) -> Rule:
-    """Reads a rule that ``write`` wrote."""
-    data = json.loads(path.read_text())
-    return Rule({label: _node(tree) for label, tree in data["trees"].items()}, data["source"])
+    """Reads a rule that ``write`` wrote.
+
+    Raises:
+        ValueError: The file holds something else; it says how to make it again.
+    """
+    try:
+        data = json.loads(path.read_text())
+        rule = Rule(data["prices"], data["source"])
+        for name in rule.prices:
+            _parts(name)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} is not a rule of this version ({error}); fit it with"
+            " python -m suite.baselines.fit"
+        ) from error
+    return rule
 
 
 def write(rule: Rule, path: Path) -> None:
-    """Writes a rule as JSON that a person can read and a diff can show."""
-    trees = {label: _plain(tree) for label, tree in rule.trees.items()}
-    path.write_text(json.dumps({"source": rule.source, "trees": trees}, indent=1) + "\n")
+    """Writes a rule as JSON, a line for each baseline, that a person can read and a diff show."""
+    blocks = []
+    for name, prices in rule.prices.items():
+        lines = [
+            f"  {json.dumps(author)}: {json.dumps(dict(own))}" for author, own in prices.items()
+        ]
+        blocks.append(f" {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n }")
+    text = f'{{"source": {json.dumps(rule.source)},\n"prices": {{\n' + ",\n".join(blocks) + "\n}}\n"
+    path.write_text(text)
 
 
-def _node(data: Mapping[str, object]) -> Node:
-    match data:
-        case {"ranking": list(names)}:
-            return Leaf(tuple(map(str, names)))
-        case {"feature": str(feature), "threshold": float(at), "low": dict(a), "high": dict(b)}:
-            return Split(feature, at, _node(a), _node(b))
-    raise ValueError(f"not a node of a rule: {data}")
+def _accepts(text: str, sizes: Mapping[str, int]) -> bool:
+    """Whether the ``require`` lines hold, as far as these sizes tell."""
+    declaration = parse(text)
+    known = with_sizes(declaration, sizes)
+    return all(
+        evaluate(expression, known)
+        for expression, _ in declaration.requires
+        if names_in(expression) <= known.keys()
+    )
 
 
-def _plain(node: Node) -> dict[str, object]:
-    if isinstance(node, Leaf):
-        return {"ranking": list(node.ranking)}
-    return {
-        "feature": node.feature,
-        "threshold": node.threshold,
-        "low": _plain(node.low),
-        "high": _plain(node.high),
-    }
+def _total(counts: Mapping[str, float], prices: Mapping[str, float]) -> float:
+    return sum(price * counts[term] for term, price in prices.items())
+
+
+def _parts(name: str) -> tuple[Op, int, int]:
+    """Operation, dense columns and bits a value of a ``problem_name``."""
+    if not (found := _PROBLEM.fullmatch(name)):
+        raise ValueError(f"{name!r} is not a problem like spmm32/f32")
+    return Op(found[1]), int(found[2] or 1), int(found[3])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from queue import SimpleQueue
 
 from suite.harness.compile import Target, program_source
 from suite.harness.device import Compiled
@@ -41,6 +43,9 @@ class Compilers:
             Worker("suite.harness.services:compiler", arguments, _KEEP_MEMORY)
             for _ in range(settings.compilers or os.cpu_count() or 1)
         ]
+        self._free: SimpleQueue[Worker] = SimpleQueue()
+        for worker in self._workers:
+            self._free.put(worker)
         self._gave_up: dict[bytes, str] = {}  # on which sources, and how
 
     def close(self) -> None:
@@ -60,12 +65,12 @@ class Compilers:
         known = self._gave_up.get(_key(source))
         if known:
             raise CompilerGaveUp(known)
-        worker = next((w for w in self._workers if not w.busy), self._workers[0])
         try:
-            try:
-                compiled = worker.call("compile", source, target, timeout=self._limit)
-            except WorkerDied:  # once may be the machine's fault, twice is the program's
-                compiled = worker.call("compile", source, target, timeout=self._limit)
+            with self._one() as worker:
+                try:
+                    compiled = worker.call("compile", source, target, timeout=self._limit)
+                except WorkerDied:  # once may be the machine's fault, twice is the program's
+                    compiled = worker.call("compile", source, target, timeout=self._limit)
         except WorkerTimeout:
             raise CompilerGaveUp(self._note_hang(source)) from None
         except WorkerDied as death:
@@ -76,23 +81,32 @@ class Compilers:
         return compiled
 
     def compile_ahead(self, texts: Sequence[str], target: Target) -> None:
-        """Compiles texts in parallel; asking for one then finds binary or refusal."""
-        free = list(self._workers)
+        """Compiles texts in parallel; asking for one then finds binary or refusal.
+
+        Calls from several threads share the processes, each in its turn.
+        """
 
         def one(text: str) -> None:
-            worker = free.pop()
             try:
-                worker.call("compile_ahead", text, target, timeout=self._limit)
+                with self._one() as worker:
+                    worker.call("compile_ahead", text, target, timeout=self._limit)
             except WorkerTimeout:  # once is enough
                 declaration = parse(text)  # the compiler could
                 self._note_hang(program_source(declaration, target.dtype))
             except Exception:  # whoever asks for the program is told
                 pass
-            finally:
-                free.append(worker)
 
-        with ThreadPoolExecutor(len(free)) as threads:
+        with ThreadPoolExecutor(len(self._workers)) as threads:
             list(threads.map(one, texts))
+
+    @contextmanager
+    def _one(self) -> Iterator[Worker]:
+        """The compiler that has been free longest; waits for one."""
+        worker = self._free.get()
+        try:
+            yield worker
+        finally:
+            self._free.put(worker)
 
     def _note_hang(self, source: str) -> str:
         reason = f"the compiler did not finish within {self._limit:g} s"

@@ -8,6 +8,7 @@ than the judge itself, so this is done on request only and to programs that are 
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 import shutil
@@ -128,15 +129,16 @@ def _run(
     asked, log, answer = folder / "request", folder / "log", folder / "answer"
     asked.write_bytes(pickle.dumps(request))
     options = ["--tool", tool, "--error-exitcode", str(_FOUND), "--log-file", str(log)]
-    watched = [sys.executable, "-m", "suite.harness.sanitized", str(asked), str(answer)]
-    here = str(Path(__file__).parents[2])
+    limit = str(math.ceil(seconds))
+    watched = [sys.executable, "-m", "suite.harness.sanitized", str(asked), str(answer), limit]
+    modules = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
     process = subprocess.Popen(
         [str(sanitizer), *options, *watched],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        env={**environment(), "PYTHONPATH": here, "TMPDIR": str(folder)},
+        env={**environment(), "PYTHONPATH": modules, "TMPDIR": str(folder)},
     )
     try:
         said = process.communicate(timeout=seconds)[1].decode("utf-8", "replace")
@@ -151,7 +153,8 @@ def _run(
         return Finding(tool, TOOLS[tool], f"{PROGRAM} {tool}: {error}")
     if process.returncode or not answer.exists():
         last = (said.strip().splitlines() or ["it said nothing"])[-1]
-        raise SanitizerFailed(f"{tool} ended with {process.returncode}: {error or last}")
+        why = f"{error}; {last}" if error else last
+        raise SanitizerFailed(f"{tool} ended with {process.returncode}: {why}")
     verdict = json.loads(answer.read_text())
     if verdict["status"] != Status.OK:  # a race that is lost at another speed
         status = Status(verdict["status"])

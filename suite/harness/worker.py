@@ -91,11 +91,6 @@ class Worker:
         """Whether there is a process, as far as anybody has noticed."""
         return self._process is not None
 
-    @property
-    def busy(self) -> bool:
-        """Whether some thread waits for it."""
-        return self._lock.locked()
-
     def start(self) -> None:
         """Starts the process, if there is none, without waiting for it."""
         with self._lock:

@@ -105,8 +105,10 @@ def test_a_program_that_is_wrong_only_under_a_tool_is_wrong(
     watched: Evaluator, fake: Fake, tmp_path: Path
 ) -> None:
     answer = '{"status": "wrong_result", "error": "3 wrong elements"}'
-    # Of the command, the answer's path comes last.
-    fake.make(mischief=f"for last; do :; done; echo '{answer}' > $last; exit 0")
+    # Of the command, the answer's path is the last but one.
+    fake.make(
+        mischief=f"for last; do path=$next; next=$last; done; echo '{answer}' > $path; exit 0"
+    )
     found = verdict(watched, GOOD)
     assert found.status is Status.WRONG_RESULT
     assert found.error == "under compute-sanitizer memcheck: 3 wrong elements"

@@ -56,6 +56,12 @@ def test_a_program_without_a_verdict_is_lost() -> None:
     assert soak.soak(Judge(), PROBLEM, subjects(5), 7).lost == 2
 
 
+def test_a_soak_stops_when_its_time_is_over_and_has_lost_nothing() -> None:
+    found = soak.soak(Judge(), PROBLEM, subjects(10_000), 10_000, seconds=0.05)
+    assert 0 < found.judged < 10_000
+    assert (found.judged, found.lost) == (found.verdicts["ok"], 0)
+
+
 def test_another_verdict_is_named_with_its_reason() -> None:
     found = soak.soak(Judge(Status.TIMEOUT), PROBLEM, subjects(1), 1)
     assert found.changed == ["s0: timeout instead of ok: no"]

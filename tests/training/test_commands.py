@@ -40,7 +40,10 @@ def test_corpus_to_model(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFix
         "data": tmp_path / "data",
         "out": tmp_path / "o",
     }
-    assert main(words("tokenizer --corpus {corpus} --out {tok} --vocabulary 512", **at)) == 0
+    assert (
+        main(words("tokenizer --corpus {corpus} --out {tok} --vocabulary 512 --programs 60", **at))
+        == 0
+    )
     pack = "pack --corpus {corpus} --tokenizer {tok} --out {data} --tokens 5000"
     assert main(words(pack, **at)) == 0
     meta = read_meta(at["data"])
@@ -62,6 +65,7 @@ def test_corpus_to_model(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFix
     [
         ("pretrain --data {nowhere} --out {nowhere}", 1, "not packed tokens"),
         ("tokenizer --corpus {nowhere} --out {nowhere}", 1, "no data card"),
+        ("tokenizer --corpus {nowhere} --out {nowhere} --programs -1", 2, "0 or more"),
         (
             "pack --corpus {nowhere} --tokenizer {nowhere} --out {nowhere} --tokens 0",
             2,

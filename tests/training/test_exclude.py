@@ -63,4 +63,4 @@ def test_the_language_that_the_tokenizer_sees_holds_no_baseline() -> None:
     from training import language
 
     exclusion = Exclusion(TEXTS)
-    assert not any(exclusion.holds(text) for text in language.samples(300))
+    assert not any(exclusion.holds(text) for text in language.samples(120))

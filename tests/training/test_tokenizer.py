@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suite.harness.parse import parse
 from tests.training.archives import kernel
 from training import language
 from training.errors import ConfigError, TrainingError
@@ -12,7 +13,7 @@ from training.errors import ConfigError, TrainingError
 transformers = pytest.importorskip("transformers", reason="needs the train extra")
 module = pytest.importorskip("training.tokenizer")
 
-TEXTS = [*(kernel(f"k{i}") for i in range(20)), *language.samples(400)]
+TEXTS = [*(kernel(f"k{i}") for i in range(20)), *language.samples(200)]
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +87,12 @@ def test_a_folder_without_a_usable_tokenizer_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text("{}")
     with pytest.raises(TrainingError, match=str(tmp_path)):
         module.load(tmp_path)
+
+
+def test_the_language_is_prompts_with_programs_of_many_strategies() -> None:
+    texts = list(language.samples(60))
+    assert texts == list(language.samples(60)) != list(language.samples(60, seed=1))
+    prompts, programs = zip(*(text.split("// program\n") for text in texts), strict=True)
+    assert all(text.startswith("// write spm") for text in prompts)
+    assert all(parse(text).launches for text in programs)
+    assert len({text.partition("\n//! launch")[0] for text in programs}) > 20
