@@ -34,6 +34,7 @@ from training.judging import Evaluates, Judge, Judged
 from training.measured import Measurements, device_key
 from training.outcome import Outcome, outcome_of
 from training.pace import TimeBox, clock_text
+from training.recover import nearest
 from training.search import SEARCHES
 from training.teacher.space import Asked, Program
 
@@ -148,7 +149,8 @@ def path_of(config: AutotuneConfig, spec: MatrixSpec, asked: tuple[Op, int]) -> 
 
 def results_in(config: AutotuneConfig) -> Path:
     """The folder of the results of one way of searching."""
-    return config.out / f"{config.search}-{config.measurements}-seed{config.seed}"
+    seeded = f"-from-{config.start.stem}" if config.start else ""
+    return config.out / f"{config.search}-{config.measurements}-seed{config.seed}{seeded}"
 
 
 def _matrix(
@@ -190,7 +192,8 @@ def search(config: AutotuneConfig, asked: Asked, judge: Judge, box: TimeBox) -> 
     problem = asked.problem
     reference = judge.reference(problem)
     fixed = (reference and reference.hot_us) or 1.0
-    searching = SEARCHES[config.search](asked, f"{config.seed} {problem.key}")
+    start = starts(config.start, problem)
+    searching = SEARCHES[config.search](asked, f"{config.seed} {problem.key}", start)
     found = Progress()
     started = time.perf_counter()
     while len(found.rows) < config.measurements:
@@ -208,6 +211,25 @@ def search(config: AutotuneConfig, asked: Asked, judge: Judge, box: TimeBox) -> 
             found.rows.append(_row(len(found.rows), program, text, judged, elapsed))
     found.seconds = time.perf_counter() - started
     return found
+
+
+def starts(path: Path | None, problem: Problem) -> list[Program]:
+    """Points of the space near the programs that a file has for a problem, none twice.
+
+    Raises:
+        TrainingError: The file cannot be read.
+    """
+    if path is None:
+        return []
+    wanted = [("matrix", problem.matrix.name), ("op", problem.op.value), ("n", problem.columns)]
+    filters = [(name, "==", value) for name, value in wanted]
+    try:
+        texts = pq.read_table(path, columns=["text"], filters=filters)["text"].to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        first = str(error).splitlines()[0]
+        raise TrainingError(f"--start {path}: {first}; columns are matrix, op, n, text") from error
+    found = (nearest(text) for text in dict.fromkeys(texts))
+    return list(dict.fromkeys(one for one in found if one is not None))
 
 
 def _logarithm(outcome: Outcome, fixed: float) -> float | None:

@@ -23,6 +23,11 @@ class AutotuneConfig:
     measurements: Annotated[int, "programs measured for each problem"] = 64
     batch: Annotated[int, "programs that are proposed and compiled at a time"] = 16
     seed: Annotated[int, "of the proposals"] = 0
+    start: Annotated[
+        Path | None,
+        "Parquet file with columns matrix, op, n, text: programs, of a model say, near which tpe"
+        " and evolution start",
+    ] = None
     baselines: Annotated[
         Literal["on", "off"], "the suite's hand-tuned programs are measured too, for comparison"
     ] = "off"
@@ -52,6 +57,8 @@ class AutotuneConfig:
             for name in ("run_s", "budget_ms", "minutes")
             if getattr(self, name) is not None and getattr(self, name) <= 0
         ]
+        if self.start is not None and not self.start.is_file():
+            wrong.append(f"--start {self.start}: there is no such file")
         if not set(self.ops.split(",")) <= {"spmv", "spmm"}:
             wrong.append(f"--ops {self.ops}: spmv, spmm or both")
         if not all(part.isdigit() and int(part) > 0 for part in self.columns.split(",")):

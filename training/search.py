@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from training.teacher.space import STRATEGIES, Asked, Program, combinations, draw, mutate, of
@@ -39,9 +39,9 @@ class Search(Protocol):
 
 
 class RandomSearch:
-    """A strategy that applies, its parameters and a writing, each uniformly."""
+    """A strategy that applies, its parameters and a writing, each uniformly; starts nowhere."""
 
-    def __init__(self, asked: Asked, seed: str) -> None:
+    def __init__(self, asked: Asked, seed: str, start: Sequence[Program] = ()) -> None:
         self._asked, self._random = asked, random.Random(seed)
         self._seen: set[str] = set()
 
@@ -54,11 +54,16 @@ class RandomSearch:
 
 
 class Evolution:
-    """Random programs first; then the best ones with one thing changed, and some random ones."""
+    """Random programs first; then the best ones with one thing changed, and some random ones.
 
-    def __init__(self, asked: Asked, seed: str) -> None:
+    Where there are programs to start from, they take the place of the first random ones.
+    """
+
+    def __init__(self, asked: Asked, seed: str, start: Sequence[Program] = ()) -> None:
         self._asked, self._random = asked, random.Random(seed)
         self._seen: set[str] = set()
+        self._start = [program for program in start if asked.accepts(program.text)]
+        self._drawn = len(self._start) or START
         self._best: list[tuple[float, int, Program]] = []
         self._told = 0
 
@@ -73,7 +78,9 @@ class Evolution:
             self._best = sorted([*self._best, (logarithm, self._told, program)])[:PARENTS]
 
     def _propose(self) -> Program:
-        first = self._told < START or not self._best
+        if self._start:
+            return self._start.pop(0)
+        first = self._told < self._drawn or not self._best
         if first or self._random.random() < FRESH:
             return draw(self._random, self._asked)
         changed = mutate(self._random.choice(self._best)[2], self._random)
@@ -85,9 +92,10 @@ class Tpe:
     """Optuna's tree-structured Parzen estimator over strategies and their parameters.
 
     Programs are plainly written. What does not apply costs no measurement and is told to be bad.
+    Programs to start from come first.
     """
 
-    def __init__(self, asked: Asked, seed: str) -> None:
+    def __init__(self, asked: Asked, seed: str, start: Sequence[Program] = ()) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -98,6 +106,8 @@ class Tpe:
         self._names = [strategy.name for strategy in of(asked.problem.op)]
         self._trials: dict[Program, optuna.trial.Trial] = {}
         self._known: dict[Program, float] = {}
+        for program in start:
+            self._study.enqueue_trial(_trial(program))
 
     def ask(self) -> Program | None:
         """See ``Search``."""
@@ -134,7 +144,14 @@ class Tpe:
         return Program(name, found) if found in combinations(name) else None
 
 
-SEARCHES: Mapping[str, Callable[[Asked, str], Search]] = {
+def _trial(program: Program) -> dict[str, Value]:
+    """A program as the study's parameters have it."""
+    choices = STRATEGIES[program.strategy].choices
+    places = {f"{program.strategy}.{k}": choices[k].index(v) for k, v in program.parameters}
+    return {"strategy": program.strategy, **places}
+
+
+SEARCHES: Mapping[str, Callable[[Asked, str, Sequence[Program]], Search]] = {
     "random": RandomSearch,
     "tpe": Tpe,
     "evolution": Evolution,

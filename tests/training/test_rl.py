@@ -134,7 +134,7 @@ class StopAfter(TimeBox):
 
 @pytest.mark.parametrize("algorithm", ["grpo", "rloo", "best_of_n"])
 def test_what_is_rewarded_becomes_more_frequent(config: RlConfig, algorithm: Any) -> None:
-    config = replace(config, steps=5, algorithm=algorithm, group=16, batch=32, rows=32)
+    config = replace(config, steps=4, algorithm=algorithm, group=16, batch=32, rows=32)
     run(config)
     assert rewards(config)[-1] > rewards(config)[0] + 1.0
 
