@@ -41,7 +41,7 @@ def strategy_shares(samples: Sequence[Sample]) -> dict[str, float]:
     for one in samples:
         if one.judged.outcome.ok:
             for family in ("all", one.problem.matrix.family):
-                by_family.setdefault(family, Counter())[one.strategy] += 1
+                by_family.setdefault(family, Counter())[one.strategy or "unreadable"] += 1
     return {
         f"strategy.{family}.{strategy.replace(' ', '_')}": many / counts.total()
         for family, counts in by_family.items()
