@@ -25,12 +25,12 @@ import pyarrow.parquet as pq
 
 from suite.evaluation import Status
 from suite.harness.evaluate import DeviceUnavailable, Evaluator, Settings
+from suite.harness.files import replacing
 from suite.matrices.base import Matrix
 from suite.matrices.splits import Split, sampled
 from suite.problem import DType, Op, Problem
 from suite.program import KernelProgram
 from training.errors import TrainingError
-from training.files import replacing
 from training.pairs_config import PairsConfig
 from training.teacher.describe import describe, digest, normalised
 from training.teacher.space import STRATEGIES, Asked, Program, draw_from, of

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from suite.matrices import collection, files, named, permuted, splits
 from suite.matrices.base import MatrixError, MatrixSpec
+from suite.matrices.draws import may_be_drawn
 
 SETS: Mapping[str, Callable[[], Sequence[MatrixSpec]]] = {
     "smoke": named.smoke,
@@ -84,7 +85,8 @@ def _match(item: str) -> Sequence[MatrixSpec]:
     if os.sep not in item:
         found = [spec for spec in _known() if item in (spec.name, spec.family)]
         found = found or [spec for spec in _known() if fnmatch.fnmatchcase(spec.name, item)]
-        found = found or [spec for make in SETS.values() for spec in make() if spec.name == item]
+        if not found and may_be_drawn(item):  # drawing them all takes a second
+            found = [spec for make in SETS.values() for spec in make() if spec.name == item]
         if found:
             return found
     return _paths(item)

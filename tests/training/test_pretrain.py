@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
+from suite.models.tiny import TinyConfig
 from tests.training.archives import kernel
 from training import packing
 from training.errors import ConfigError, TrainingError
-from training.model import TinyShape
 from training.pace import TimeBox
 from training.pretrain import PretrainConfig
 
@@ -185,7 +185,7 @@ def test_parts_of_a_batch_add_up(config: PretrainConfig, tmp_path: Path) -> None
 
 
 def test_attention_stays_inside_a_document() -> None:
-    model = TinyShape(50, 16, 2, 2, 1, 32, 64).build(1, 0, seed=0).eval()
+    model = TinyConfig(50, 16, 2, 2, 1, 32, 64).build(1, 0, seed=0).eval()
     documents = torch.tensor([[0, 0, 0, 1, 1, 1]])
     positions = torch.tensor([[0, 1, 2, 0, 1, 2]])
 
