@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suite.harness.evaluate import DeviceUnavailable, Evaluator, Settings
+from suite.harness.files import replacing
 from suite.harness.timing import Precision
 from suite.matrices.base import Matrix, MatrixError, MatrixSpec
 from suite.matrices.sets import select
@@ -29,7 +30,6 @@ from suite.problem import Op, Problem, label_of
 from suite.program import KernelProgram
 from training.autotune_config import BUDGETS, AutotuneConfig
 from training.errors import ConfigError, TrainingError
-from training.files import replacing
 from training.judging import Evaluates, Judge, Judged
 from training.measured import Measurements, device_key
 from training.outcome import Outcome, outcome_of

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from suite.harness.files import replacing
 from suite.matrices.sets import SETS
 from training.errors import TrainingError
-from training.files import replacing
 from training.measured import Found, Measurements
 from training.strategies import strategy_of
 from training.teacher.describe import describe, digest, normalised
