@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,11 +18,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
-from datasets import Dataset
 from filelock import FileLock, Timeout
-from transformers import PrinterCallback, TrainerCallback
-from trl.trainer.grpo_config import GRPOConfig
-from trl.trainer.grpo_trainer import GRPOTrainer
 
 from suite.harness.evaluate import DeviceUnavailable, Evaluator, Settings
 from suite.harness.timing import Precision
@@ -44,6 +39,7 @@ from training.reward import RewardWeights, named, plain
 from training.rl_config import RlConfig, decisive, mistakes
 from training.rl_figures import figures, shares_of_time, strategy_shares
 from training.rl_policy import Learner, load
+from training.rl_trainer import trainer
 from training.rollout import Roller, Sample
 from training.shelf import Shelf
 from training.tracking import STATE, RunLog
@@ -145,39 +141,6 @@ def train(
         ) from error
 
 
-class _Trainer(GRPOTrainer):
-    """TRL's trainer with the advantages of this project's algorithms."""
-
-    def __init__(self, run: _Run, **arguments: Any) -> None:
-        self._run = run
-        super().__init__(**arguments)
-
-    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        output: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        advantages = self._run.advantages.reshape(-1)
-        known = output["advantages"]
-        output["advantages"] = torch.as_tensor(advantages, dtype=known.dtype, device=known.device)
-        return output
-
-
-class _Watch(TrainerCallback):
-    """Tells a run of each step, and keeps updates out that are not numbers."""
-
-    def __init__(self, run: _Run) -> None:
-        self._run = run
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        self._run.begin()
-
-    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        self._run.check_gradients()
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> Any:
-        if "loss" in (logs or {}):
-            control.should_training_stop |= self._run.stepped(logs)
-        return control
-
-
 class _Run:
     """One session."""
 
@@ -208,13 +171,13 @@ class _Run:
             self._learner.trained.values(), lr=config.lr, betas=(0.9, 0.95), weight_decay=0.0
         )
         resumed = checkpoint.load(self._path, self._decisive)
-        self._step = self._saved = resumed.step if resumed else 0
+        self.step = self._saved = resumed.step if resumed else 0
         if resumed:
             self._restore(resumed)
         else:
             for name in (STATE, "curve.jsonl"):  # of a run whose checkpoint was deleted
                 (config.out / name).unlink(missing_ok=True)
-        self._curve = Curve(config.out, self._step)
+        self._curve = Curve(config.out, self.step)
         self._log = RunLog(
             config.out,
             f"rl {config.algorithm} {config.reward}",
@@ -237,28 +200,28 @@ class _Run:
         self.advantages: Rewards = np.zeros((config.problems, config.group))
         self._figures: dict[str, float] = {}
         self._skipped = 0
-        self._first, self._longest = self._step, 0.0  # step of this session, seconds of a step
+        self._first, self._longest = self.step, 0.0  # step of this session, seconds of a step
         self._began = time.monotonic()
 
     def go(self) -> Outcome:
         """Trains to the end or to the end of the session."""
         config, status = self._config, "KILLED"
         try:
-            if self._step < config.steps and not self._box.over:
-                self._trainer().train()
-            if self._step == config.steps:
+            if self.step < config.steps and not self._box.over:
+                trainer(self, config, self._learner, self._optimizer, self._on_gpu).train()
+            if self.step == config.steps:
                 status = "FINISHED"
         except BaseException:
             status = "FAILED"
             raise
         finally:
             self._log.log(self._covered(), status)
-        if self._saved != self._step:
+        if self._saved != self.step:
             self._save()
-        source = f"rl: {config.algorithm}, reward {config.reward}, {self._step} steps"
+        source = f"rl: {config.algorithm}, reward {config.reward}, {self.step} steps"
         self._learner.save(config.out / ADAPTER, source)
         return Outcome(
-            step=self._step,
+            step=self.step,
             steps=config.steps,
             adapter=config.out / ADAPTER,
             figures=dict(self._curve.points[-1].figures) if self._curve.points else {},
@@ -269,18 +232,18 @@ class _Run:
 
     def begin(self) -> None:
         """Looks at the validation matrices before anything was learnt."""
-        if self._config.validate_every and self._step == 0:
+        if self._config.validate_every and self.step == 0:
             self._curve.add(0, self._validate())
         self._began = time.monotonic()
 
     def roll(self, prompts: list[str], trainer: Any) -> dict[str, Any]:
         """TRL's ``rollout_func``: programs for the problems of this step, and their rewards."""
         config = self._config
-        torch.manual_seed((config.seed << 32) + self._step)  # TRL mixes the samples of a step
+        torch.manual_seed((config.seed << 32) + self.step)  # TRL mixes the samples of a step
         with self._roller.timed("build"):
-            problems = self._shelf.take(self._step)
+            problems = self._shelf.take(self.step)
         self._roller.load(problems)
-        samples = self._roller.roll(problems, config.group, draw=self._step)
+        samples = self._roller.roll(problems, config.group, draw=self.step)
         self._note(samples)
         if config.guide == "on":
             samples = guided(samples, config.group, self._judge.known, self._roller.example)
@@ -293,9 +256,9 @@ class _Run:
             rewards.reshape(shape), right.reshape(shape), grouped, config.diversity, config.margin
         )
         self.advantages = self._algorithm.advantages(spread, right.reshape(shape), config.noise)
-        if self._step + 1 < config.steps:  # while the update runs, and the next generation
-            self._shelf.leave(self._step, self._device.release)
-            self._roller.load(self._shelf.ready(self._step + 1))
+        if self.step + 1 < config.steps:  # while the update runs, and the next generation
+            self._shelf.leave(self.step, self._device.release)
+            self._roller.load(self._shelf.ready(self.step + 1))
         return {
             "prompt_ids": [list(one.prompt) for one in samples],
             "completion_ids": [list(one.completion.tokens) for one in samples],
@@ -315,26 +278,26 @@ class _Run:
     def stepped(self, logs: dict[str, Any]) -> bool:
         """Notes a step that is done; returns whether the session is to end."""
         config = self._config
-        self._step += 1
+        self.step += 1
         for theirs, ours in FROM_TRL.items():
             value = logs.get(theirs)
             if value is not None and math.isfinite(value):
                 self._figures[ours] = float(value)
         now = time.monotonic()
         self._figures |= shares_of_time(self._roller.seconds, now - self._began)
-        if self._step > self._first + 1:  # the first one sets much up
+        if self.step > self._first + 1:  # the first one sets much up
             self._longest = max(self._longest, now - self._began)
         self._figures["updates_left_out"] = float(self._skipped)
         self._began = now
         self._roller.seconds = dict.fromkeys(self._roller.seconds, 0.0)
-        done = self._step == config.steps
-        if config.validate_every and (done or self._step % config.validate_every == 0):
+        done = self.step == config.steps
+        if config.validate_every and (done or self.step % config.validate_every == 0):
             self._figures |= self._validate()
-        self._curve.add(self._step, self._figures)
-        self._say(_line(self._step, config.steps, self._figures))
+        self._curve.add(self.step, self._figures)
+        self._say(_line(self.step, config.steps, self._figures))
         self._figures = {}
         stop = done or self._box.over
-        if stop or self._step % config.save_every == 0:
+        if stop or self.step % config.save_every == 0:
             self._save()
         self._began = time.monotonic()
         return stop
@@ -372,63 +335,6 @@ class _Run:
         found = figures(samples, config.validate_samples)
         return {f"validation.{name}": value for name, value in found.items()}
 
-    def _trainer(self) -> _Trainer:
-        config = self._config
-        left = config.steps - self._step
-        # A warning that rollout_func may change; and the tokenizer, which the trainer may touch.
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*rollout_func.*")
-            trainer = _Trainer(
-                self,
-                model=self._learner.model,
-                reward_funcs=[_worth],
-                args=self._arguments(left),
-                train_dataset=Dataset.from_dict(
-                    {"prompt": [str(at) for at in range(left * config.problems)]}
-                ),
-                processing_class=self._learner.policy.tokenizer,
-                callbacks=[_Watch(self)],
-                optimizers=(self._optimizer, self._schedule()),
-                rollout_func=self.roll,
-            )
-        trainer.remove_callback(PrinterCallback)
-        return trainer
-
-    def _arguments(self, left: int) -> GRPOConfig:
-        config = self._config
-        return GRPOConfig(
-            output_dir=str(config.out / "trl"),
-            max_steps=left,
-            per_device_train_batch_size=config.batch,
-            gradient_accumulation_steps=config.problems * config.group // config.batch,
-            num_generations=config.group,
-            max_completion_length=config.limit,
-            temperature=config.temperature,
-            learning_rate=config.lr,
-            max_grad_norm=config.clip,
-            loss_type=self._algorithm.loss,
-            beta=0.0,
-            entropy_coef=config.entropy,
-            shuffle_dataset=False,
-            gradient_checkpointing=False,
-            bf16=self._on_gpu,
-            use_cpu=not self._on_gpu,
-            seed=config.seed,
-            logging_steps=1,
-            save_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-        )
-
-    def _schedule(self) -> torch.optim.lr_scheduler.LambdaLR:
-        first, warmup = self._step, self._config.warmup
-        for group in self._optimizer.param_groups:
-            group["lr"] = self._config.lr
-            group.pop("initial_lr", None)
-        return torch.optim.lr_scheduler.LambdaLR(
-            self._optimizer, lambda step: min((first + step + 1) / (warmup + 1), 1.0)
-        )
-
     def _make_roller(self) -> Roller:
         config, policy = self._config, self._learner.policy
         generator = Generator(
@@ -454,7 +360,7 @@ class _Run:
     def _save(self) -> None:
         began = time.monotonic()
         state = checkpoint.Checkpoint(
-            step=self._step,
+            step=self.step,
             decisive=self._decisive,
             weights={name: p.detach() for name, p in self._learner.trained.items()},
             optimizer=self._optimizer.state_dict(),
@@ -462,7 +368,7 @@ class _Run:
             pending=[],
         )
         checkpoint.save(self._path, state)
-        self._saved = self._step
+        self._saved = self.step
         # The next look at the clock comes a whole step later.
         self._box.saved(time.monotonic() - began + self._longest / 2)
         self._log.log(self._covered())
@@ -473,15 +379,10 @@ class _Run:
             for name, value in known.weights.items():
                 mine[name].copy_(value)
         self._optimizer.load_state_dict(known.optimizer)
-        self._say(f"goes on at step {self._step:,} of {self._config.steps:,}")
+        self._say(f"goes on at step {self.step:,} of {self._config.steps:,}")
 
     def _covered(self) -> list[Point]:
         return [point for point in self._curve if point.step <= self._saved]
-
-
-def _worth(worth: list[float | None], **_: Any) -> list[float | None]:
-    """TRL's reward function: what the rollout found."""
-    return worth
 
 
 def _line(step: int, steps: int, found: dict[str, float]) -> str:

@@ -27,7 +27,7 @@ from suite.models.policy import load as load_policy  # noqa: E402
 from suite.models.policy import save_base  # noqa: E402
 from suite.models.prompt import Encoding, PromptStyle  # noqa: E402
 from tests.models import lab  # noqa: E402
-from training import rl  # noqa: E402
+from training import rl, rl_trainer  # noqa: E402
 from training.rl import train  # noqa: E402
 
 LIKED = set("abcdefghijklm")
@@ -243,13 +243,13 @@ def test_equal_rewards_change_nothing(config: RlConfig, weights: Path) -> None:
 def test_gradients_that_are_no_numbers_are_left_out(
     config: RlConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loss = rl.GRPOTrainer._compute_loss
+    loss = rl_trainer.GRPOTrainer._compute_loss
 
     def poisoned(self: Any, model: Any, inputs: Any) -> Any:
         found = loss(self, model, inputs)
         return found * math.nan if self.state.global_step == 1 else found
 
-    monkeypatch.setattr(rl.GRPOTrainer, "_compute_loss", poisoned)
+    monkeypatch.setattr(rl_trainer.GRPOTrainer, "_compute_loss", poisoned)
     run(config)
     state = torch.load(config.out / "checkpoint.pt")
     assert all(torch.isfinite(value).all() for value in state["weights"].values())
