@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= dev,train
 ARGS ?=
+# Processes that tests are spread over.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n : 8)))
 GPU := $(wildcard /dev/nvidiactl)
 comma := ,
@@ -17,9 +18,10 @@ READY := $(VENV)/ready-$(subst $(comma),-,$(EXTRAS))
 bench: $(READY)  ## Compile, verify and compare every baseline; results go to MLflow
 	$(BIN)/python -m pytest suite --benchmark-only $(ARGS)
 
+# What needs a GPU runs one at a time: it measures.
 test: lint  ## Everything that can be tested on this host
 	$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal $(if $(GPU),-m 'not gpu') $(ARGS)
-	$(if $(GPU),$(BIN)/python -m pytest tests -m gpu $(ARGS))  # one at a time: they measure
+	$(if $(GPU),$(BIN)/python -m pytest tests -m gpu $(ARGS))
 
 fuzz: $(READY)  ## Longer hunts: text and files that are not read, moments at which a kill loses something
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-20000} $(BIN)/python -m pytest $(FUZZED) $(ARGS)

@@ -13,7 +13,7 @@ from suite.models import adapters, manifest
 from suite.models.embedding import PROJECTION
 from suite.models.errors import ModelError
 from suite.models.lm import CausalLM
-from suite.models.policy import Policy, load_base
+from suite.models.policy import Policy, in_precision, load_base
 from suite.models.prompt import Encoding, PromptStyle
 from training.errors import TrainingError
 
@@ -63,7 +63,7 @@ def load(base: str, adapter: Path, device: str) -> Learner:
                 f" ({print_of_base}); give the base that it was trained on"
             )
         if device == "cuda":
-            model = model.to(device=device, dtype=torch.bfloat16)
+            model = in_precision(cast("Any", model).to(device), torch.bfloat16)
         vocabulary = int(model.get_input_embeddings().num_embeddings)
         adapted = adapters.apply(model, adapter, known.vocabulary)
     except ModelError as error:

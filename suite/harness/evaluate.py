@@ -78,7 +78,7 @@ class Evaluator:
         self._compilers = Compilers(settings)
         self._spares: list[Worker] = []
         self._worker, self.facts = self._open(device)
-        self._lock = _device_lock(self.facts)
+        self._lock = _device_lock(self.facts, shared=settings.precision is None)
         self._hold_device = ExitStack()
         if settings.exclusive:
             self._hold_device.enter_context(self._lock)
@@ -369,6 +369,7 @@ def _hungriest(compiled: Compiled, plan: Plan) -> Resources | None:
     return max(found, key=lambda r: (r.registers, r.spill_bytes), default=None)
 
 
-def _device_lock(facts: DeviceFacts) -> AbstractContextManager[object]:
+def _device_lock(facts: DeviceFacts, shared: bool) -> AbstractContextManager[object]:
     """One measurement at a time on a GPU, across processes and users of the host."""
-    return gpu_lock(facts.details.get("pci_bus_id", "0") if facts.kind == "cuda" else None)
+    bus_id = facts.details.get("pci_bus_id", "0") if facts.kind == "cuda" else None
+    return gpu_lock(bus_id, shared)

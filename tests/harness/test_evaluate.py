@@ -286,7 +286,7 @@ def test_an_exclusive_evaluator_has_the_device_while_it_is_open(
     def other() -> FileLock:
         return FileLock(tmp_path / "gpu.lock")
 
-    monkeypatch.setattr("suite.harness.evaluate._device_lock", lambda facts: other())
+    monkeypatch.setattr("suite.harness.evaluate._device_lock", lambda facts, shared: other())
     settings = Settings(precision=None, cache=cache, exclusive=True)
     with Evaluator("emulator", settings) as exclusive:
         assert exclusive.evaluate(PROBLEM, KernelProgram("test", GOOD)).ok
