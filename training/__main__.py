@@ -21,6 +21,9 @@ COMMANDS = {
     "sft": "training.sft_command",
     "rates": "training.rates_command",
     "probe": "training.probe_command",
+    "rl": "training.rl_command",
+    "autotune": "training.autotune_command",
+    "found": "training.found_command",
 }
 
 
