@@ -27,7 +27,7 @@ from suite.harness.plan import BindError, Declaration, ParseError, Plan
 from suite.harness.resident import Prepared, ProblemRef
 from suite.harness.sanitize import TOOLS, Request, examine
 from suite.harness.settings import Settings as Settings
-from suite.harness.worker import Worker, WorkerDied, WorkerTimeout
+from suite.harness.worker import Worker, WorkerDied, WorkerTimeout, WorkerUnavailable
 from suite.matrices.base import Matrix, MatrixError
 from suite.problem import DType, Problem
 from suite.program import Answer, KernelProgram, LibraryCall
@@ -116,7 +116,7 @@ class Evaluator:
             return self._held.clear()
         try:
             self._worker.call("release", matrix.digest, timeout=self.settings.load_s)
-        except (WorkerDied, WorkerTimeout, DeviceFault):
+        except (WorkerDied, WorkerTimeout, WorkerUnavailable, DeviceFault):
             self._lose_worker()
 
     def evaluate(self, problem: Problem, answer: Answer) -> Evaluation:
