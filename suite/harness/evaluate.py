@@ -104,8 +104,13 @@ class Evaluator:
 
         What goes wrong is told by the first program's verdict.
         """
-        with suppress(MatrixError, DeviceFault, RuntimeError, OSError), self._lock:
-            self._hold(problem)
+        try:
+            with self._lock:
+                self._hold(problem)
+        except (WorkerDied, WorkerTimeout, WorkerUnavailable):
+            self._lose_worker()
+        except (MatrixError, DeviceFault, RuntimeError, OSError):
+            pass
 
     def release(self, matrix: Matrix) -> None:
         """Forgets a matrix, here and on the device."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -80,6 +81,21 @@ def test_what_fails_once_costs_one_retry(
     assert verdict(evaluator, GOOD, problem).ok
     assert asked() == 1
     evaluator.release(problem.matrix)
+
+
+def test_a_worker_that_is_lost_while_a_problem_is_brought_ahead_costs_no_retry(
+    evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, ahead = (Problem(Op.SPMV, matrix(seed=seed)) for seed in (23, 24))
+    assert verdict(evaluator, GOOD, held).ok
+    os.kill(evaluator._worker._process.pid, signal.SIGKILL)
+    evaluator.load(ahead)
+    losses: list[Evaluator] = []
+    monkeypatch.setattr(Evaluator, "_lose_worker", lambda self: losses.append(self))
+    assert verdict(evaluator, GOOD, held).ok
+    assert not losses
+    for problem in (held, ahead):
+        evaluator.release(problem.matrix)
 
 
 def test_a_load_that_takes_too_long_is_not_the_programs(
