@@ -72,7 +72,7 @@ def test_draws_are_balanced_over_strategies(config: DrawsConfig) -> None:
 def test_draws_are_the_same_in_every_process(config: DrawsConfig) -> None:
     make(config, quiet)
     other = config.out.with_name("other")
-    options = "--matrices 5 --per-matrix 4 --largest 4e3 --shard 2".split()
+    options = ["--matrices", "5", "--per-matrix", "4", "--largest", "4e3", "--shard", "2"]
     subprocess.run(
         [sys.executable, "-m", "training", "draws", "--out", str(other), *options],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"},
