@@ -11,9 +11,9 @@
 
 // Four neighbouring rows a thread, so that one vector brings a diagonal's values for all of them.
 // Along a run of neighbouring diagonals a window of four rows of B slides through the registers: a
-// band of D diagonals costs D + 3 loads of B instead of 4 * D. What the runs of a stencil share is in
-// the L1, the more of it the more rows a block has; small blocks are done more evenly. Column slices
-// of the same rows are neighbours in the grid and share the matrix in the L2.
+// band of D diagonals costs D + 3 loads of B instead of 4 * D. What the runs of a stencil share is
+// in the L1, the more of it the more rows a block has; small blocks leave less idle at the end.
+// Column slices of the same rows are neighbours in the grid and share the matrix in the L2.
 
 // Says nothing of blocks a multiprocessor: told so, the compiler loads four diagonals together and
 // takes 74 to 80 registers where it now takes 64. More threads hide more than more loads of each.
