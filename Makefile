@@ -4,10 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= dev,train
 ARGS ?=
-SPREAD := tests/baselines tests/emulator tests/formats tests/matrices
+# Processes that tests are spread over.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n : 8)))
+GPU := $(wildcard /dev/nvidiactl)
 comma := ,
 FUZZED := tests/harness/test_parse_fuzz.py tests/matrices/test_readers_fuzz.py \
-	tests/matrices/test_matrix_market_fuzz.py tests/matrices/test_matlab.py
+	tests/matrices/test_matrix_market_fuzz.py tests/matrices/test_matlab.py \
+	tests/suite/test_resume.py
 READY := $(VENV)/ready-$(subst $(comma),-,$(EXTRAS))
 
 .PHONY: bench test fuzz lint ui clean clean-results
@@ -15,11 +18,12 @@ READY := $(VENV)/ready-$(subst $(comma),-,$(EXTRAS))
 bench: $(READY)  ## Compile, verify and compare every baseline; results go to MLflow
 	$(BIN)/python -m pytest suite --benchmark-only $(ARGS)
 
+# What needs a GPU runs one at a time: it measures.
 test: lint  ## Everything that can be tested on this host
-	$(BIN)/python -m pytest $(SPREAD) -n 2 --dist worksteal $(ARGS)
-	$(BIN)/python -m pytest tests $(addprefix --ignore=,$(SPREAD)) $(ARGS)
+	$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal $(if $(GPU),-m 'not gpu') $(ARGS)
+	$(if $(GPU),$(BIN)/python -m pytest tests -m gpu $(ARGS))
 
-fuzz: $(READY)  ## Longer hunts for text and files that the parser and the readers cannot take
+fuzz: $(READY)  ## Longer hunts: text and files that are not read, moments at which a kill loses something
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-20000} $(BIN)/python -m pytest $(FUZZED) $(ARGS)
 
 lint: $(READY)

@@ -1,4 +1,4 @@
-"""``python -m reports publish``: a campaign's results as a folder of small files."""
+"""Shows what was measured: ``build`` a report, ``compare`` campaigns, ``publish``, ``restore``."""
 
 from __future__ import annotations
 
@@ -7,26 +7,116 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports.publish import PublishError, fetch, publish
-from suite.mlstore import TrackingError
+from reports.source import Campaign, SourceError, Store
+from suite.mlstore import EXPERIMENT, TrackingError, masked, tracking_uri
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m reports", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("publish", help="write rows, figures and tables of a campaign")
-    command.add_argument("campaign", nargs="+", help="its name, then names of repetitions of it")
-    command.add_argument("--out", type=Path, required=True, help="folder to write to")
-    command.add_argument("--made-by", action="append", required=True, help="command that made them")
-    parsed = parser.parse_args(arguments)
+    parsed = _parser().parse_args(arguments)
     try:
-        publish([fetch(name) for name in parsed.campaign], parsed.made_by, parsed.out)
-    except (PublishError, TrackingError) as error:
+        for line in parsed.act(parsed):
+            print(line)
+    except (SourceError, TrackingError, ReportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"{parsed.out}: rows.parquet, summary.json, README.md")
+    except OSError as error:
+        where = error.filename or getattr(parsed, "out", "")
+        print(f"error: {where}: {error.strerror or error}", file=sys.stderr)
+        return 1
     return 0
+
+
+class ReportError(RuntimeError):
+    """A report cannot be made of what is there; the message is one line."""
+
+
+def _build(parsed: argparse.Namespace) -> list[str]:
+    from reports.build import report
+    from reports.closeup import NoSuchMatrixError
+    from reports.write import write
+
+    store = Store(tracking_uri(Path.cwd()), parsed.experiment)
+    campaign = _chosen(store, parsed)
+    try:
+        document = report(
+            campaign, store.training(), lambda row: store.program(campaign, row), parsed.matrix
+        )
+    except NoSuchMatrixError as error:
+        raise ReportError(str(error)) from error
+    return [f"campaign {campaign.name}", *map(str, write(document, parsed.out))]
+
+
+def _chosen(store: Store, parsed: argparse.Namespace) -> Campaign:
+    if parsed.run:
+        return store.of_run(parsed.run)
+    return store.campaign(parsed.campaign) if parsed.campaign else store.newest()
+
+
+def _compare(parsed: argparse.Namespace) -> list[str]:
+    from reports.compare import comparison
+    from reports.write import write
+
+    store = Store(tracking_uri(Path.cwd()), parsed.experiment)
+    first, second = (store.campaign(name) for name in (parsed.first, parsed.second))
+    return [str(path) for path in write(comparison(first, second), parsed.out)]
+
+
+def _publish(parsed: argparse.Namespace) -> list[str]:
+    from reports.publish import PublishError, publish
+
+    store = Store(tracking_uri(Path.cwd()), parsed.experiment)
+    campaigns = [store.campaign(name) for name in parsed.campaign]
+    try:
+        publish(campaigns, parsed.made_by, parsed.out, store.program)
+    except PublishError as error:
+        raise ReportError(str(error)) from error
+    return [f"{parsed.out}: rows.parquet, programs.json, summary.json, README.md"]
+
+
+def _restore(parsed: argparse.Namespace) -> list[str]:
+    from reports.restore import RestoreError, restore
+
+    uri = tracking_uri(Path.cwd())
+    try:
+        found = restore(parsed.folder, uri)
+    except RestoreError as error:
+        raise ReportError(str(error)) from error
+    return [
+        f"{name}: {f'run {run}' if run else 'is there already'} ({masked(uri)})"
+        for name, run in found.items()
+    ]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m reports", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    build = commands.add_parser("build", help="the report of a campaign: HTML, PDF, LaTeX")
+    which = build.add_mutually_exclusive_group()
+    which.add_argument("--campaign", default="", help="its name; the newest one if left out")
+    which.add_argument("--run", default="", help="id of one of its MLflow runs")
+    build.add_argument("--matrix", default="", help="matrix to look at closely")
+    build.set_defaults(act=_build)
+
+    compare = commands.add_parser("compare", help="two campaigns side by side")
+    compare.add_argument("first", metavar="A", help="name of a campaign")
+    compare.add_argument("second", metavar="B", help="name of the one to compare with it")
+    compare.set_defaults(act=_compare)
+
+    publish = commands.add_parser("publish", help="rows, figures and tables as small files")
+    publish.add_argument("campaign", nargs="+", help="its name, then names of repetitions of it")
+    publish.add_argument("--made-by", action="append", required=True, help="command that made them")
+    publish.set_defaults(act=_publish)
+
+    restore = commands.add_parser("restore", help="put published results back into MLflow")
+    restore.add_argument("folder", type=Path, help="what publish wrote")
+    restore.set_defaults(act=_restore)
+
+    for command in (build, compare, publish):
+        command.add_argument("--out", type=Path, required=True, help="folder to write to")
+        command.add_argument("--experiment", default=EXPERIMENT, help="MLflow experiment to read")
+    return parser
 
 
 if __name__ == "__main__":

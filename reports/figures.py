@@ -6,18 +6,16 @@ A figure's name is ``<op>.<author>.<metric>[.<cache>]``, for example
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
-import numpy as np
-
+from reports.intervals import Figure, geometric, share
 from suite.author import Kind
 from suite.metrics import (
     BEST,
     CACHES,
     REFERENCES,
     Cache,
+    Reference,
     best_of,
     judged,
     ratios,
@@ -25,28 +23,6 @@ from suite.metrics import (
     time_us,
 )
 from suite.record import Row
-
-RESAMPLES = 10_000
-SEED = 20_260_301  # of the resampling; the same rows give the same interval
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One number that may be quoted.
-
-    Attributes:
-        value: The number.
-        low: Lower end of its 95 % interval over the problems.
-        high: Upper end.
-        unit: ``x`` for a ratio, ``share`` for a share of what was asked.
-        n: Answers that it was computed from.
-    """
-
-    value: float
-    low: float
-    high: float
-    unit: str
-    n: int
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
@@ -89,45 +65,40 @@ def repeatability(first: Sequence[Row], second: Sequence[Row]) -> dict[str, Figu
                 changes = _changes(mine, again, cache)
                 if changes:
                     name = f"{label}.{author}.repeat_time_ratio.{cache}"
-                    found[name] = _geometric(changes)
+                    found[name] = geometric(list(changes.values()), [p for p, _ in changes])
     return found
 
 
-def _changes(first: Sequence[Row], second: Sequence[Row], cache: Cache) -> list[float]:
+def _changes(
+    first: Sequence[Row], second: Sequence[Row], cache: Cache
+) -> dict[tuple[str, int], float]:
     earlier = {row.key: time for row in first if (time := time_us(row, cache))}
     later = {row.key: time for row in second if (time := time_us(row, cache))}
-    return [later[key] / earlier[key] for key in earlier.keys() & later.keys()]
+    return {key: later[key] / time for key, time in earlier.items() if key in later}
 
 
 def _author(rows: Sequence[Row], everyone: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
     asked = judged(rows)
+    problems = [row.problem_key for row in asked]
     if asked and asked[0].kind is not Kind.LIBRARY:
-        yield "compile_rate", _share([row.status.compiled for row in asked])
+        yield "compile_rate", share([row.status.compiled for row in asked], problems)
     if asked:
-        yield "correct_rate", _share([row.ok for row in asked])
+        yield "correct_rate", share([row.ok for row in asked], problems)
     for cache in CACHES:
         for author in REFERENCES:
-            found = ratios(rows, reference_times(everyone, author, cache), cache)
+            found = compared(rows, reference_times(everyone, author, cache), cache)
             if found:
-                yield f"speedup_vs_{author}.{cache}", _geometric(found)
+                yield f"speedup_vs_{author}.{cache}", ratio(found)
 
 
-def _share(values: Sequence[bool]) -> Figure:
-    """A share with its interval."""
-    return _interval(np.asarray(values, dtype=np.float64), "share")
+def compared(rows: Sequence[Row], reference: Reference, cache: Cache) -> list[tuple[Row, float]]:
+    """Each row that has a reference, beside the reference's time over its own."""
+    return [(row, found) for row in rows for found in ratios([row], reference, cache)]
 
 
-def _geometric(values: Sequence[float]) -> Figure:
-    """A geometric mean with its interval."""
-    logs = _interval(np.log(values), "x")
-    return Figure(math.exp(logs.value), math.exp(logs.low), math.exp(logs.high), "x", logs.n)
-
-
-def _interval(sample: np.ndarray, unit: str) -> Figure:
-    """The mean with its percentile bootstrap interval (Efron and Tibshirani, 1993, §13.3)."""
-    draws = np.random.default_rng(SEED).integers(0, sample.size, (RESAMPLES, sample.size))
-    low, high = np.quantile(sample[draws].mean(axis=1), (0.025, 0.975))
-    return Figure(float(sample.mean()), float(low), float(high), unit, sample.size)
+def ratio(found: Sequence[tuple[Row, float]]) -> Figure:
+    """The geometric mean of what ``compared`` found."""
+    return geometric([value for _, value in found], [row.problem_key for row, _ in found])
 
 
 def _by(rows: Sequence[Row], key: Callable[[Row], str]) -> Iterator[tuple[str, list[Row]]]:

@@ -1,23 +1,25 @@
 """Puts a campaign's results where they can be read without MLflow: a folder of small files.
 
 ``rows.parquet`` has every row with its raw samples, ``summary.json`` every headline figure with its
-interval and the commands that made it, ``README.md`` the same as tables. Reads MLflow only.
+interval and the commands that made it, ``programs.json`` the programs by digest, ``README.md`` the
+same as tables. Reads MLflow only.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from reports.figures import Figure, figures, repeatability
+from reports.figures import figures, repeatability
+from reports.intervals import Figure
+from reports.markdown import markdown
+from reports.source import Campaign
 from reports.tables import by_family, by_matrix, repayment
-from suite.mlstore import open_store, tracking_uri
 from suite.record import Row
 
 SCHEMA = 1
@@ -33,60 +35,19 @@ class PublishError(RuntimeError):
     """There is nothing to publish, or the campaigns do not belong together."""
 
 
-@dataclass(frozen=True)
-class Campaign:
-    """A campaign as MLflow has it.
-
-    Attributes:
-        name: Its name.
-        run: Id of its parent run.
-        rows: All rows.
-        facts: What ``campaign.json`` says: command, commit, device, versions.
-    """
-
-    name: str
-    run: str
-    rows: Sequence[Row]
-    facts: Mapping[str, Any]
-
-
-def fetch(name: str) -> Campaign:
-    """Reads a campaign from the tracking store.
-
-    Raises:
-        PublishError: No such campaign, or it has not been logged completely.
-    """
-    uri = tracking_uri(Path.cwd())
-    client, experiment = open_store(uri)
-    query = f"tags.`suite.campaign` = '{name}' and tags.`suite.role` = 'campaign'"
-    runs = client.search_runs([experiment], query, max_results=2)
-    if not runs:
-        raise PublishError(
-            f"no campaign {name!r} in {uri}; its name is what the suite printed last"
-        )
-    run = runs[0].info.run_id
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            rows = client.download_artifacts(run, "rows.json", folder)
-            facts = client.download_artifacts(run, "campaign.json", folder)
-        except Exception as error:  # artifact stores raise their own errors
-            raise PublishError(f"campaign {name}: its rows are not in {uri}: {error}") from error
-        plain = json.loads(Path(rows).read_text())
-        return Campaign(
-            name,
-            run,
-            [Row.from_dict(row) for row in plain],
-            json.loads(Path(facts).read_text()),
-        )
-
-
-def publish(campaigns: Sequence[Campaign], commands: Sequence[str], folder: Path) -> None:
+def publish(
+    campaigns: Sequence[Campaign],
+    commands: Sequence[str],
+    folder: Path,
+    program: Callable[[Campaign, Row], str],
+) -> None:
     """Writes the published files.
 
     Args:
         campaigns: The campaign to publish, and repetitions of it that show how far it repeats.
         commands: The commands that made the campaigns, as a person would type them.
         folder: Where to; files there are replaced.
+        program: Fetches the text of a row's program; empty where the store does not have it.
 
     Raises:
         PublishError: Emulated results, or campaigns on different devices.
@@ -101,6 +62,10 @@ def publish(campaigns: Sequence[Campaign], commands: Sequence[str], folder: Path
     folder.mkdir(parents=True, exist_ok=True)
     plain = [row.to_dict() for campaign in campaigns for row in campaign.rows]
     pd.DataFrame(plain).to_parquet(folder / "rows.parquet", compression="zstd")
+    texts = {row.program_digest: (c, row) for c in campaigns for row in c.rows}
+    programs = {digest: program(*of) for digest, of in sorted(texts.items()) if digest}
+    kept = {digest: text for digest, text in programs.items() if text}
+    (folder / "programs.json").write_text(json.dumps(kept, indent=1) + "\n")
     summary = {
         "schema": SCHEMA,
         "gpu": devices.pop(),
@@ -147,7 +112,7 @@ def page(
             ("by matrix", by_matrix(first.rows, label)),
             ("when storage is repaid", repayment(first.rows, label)),
         ):
-            lines += ["", f"### {label}: {title}", "", *table]
+            lines += ["", f"### {label}: {title}", "", *markdown(table)]
     if others:
         lines += ["", "## Repetition", "", *_repetition(found, others)]
     return "\n".join(lines) + "\n"

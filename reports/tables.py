@@ -1,7 +1,4 @@
-"""Tables of a campaign's baselines: by family, by matrix, and when a conversion is repaid.
-
-Pure functions from rows to lines of Markdown.
-"""
+"""Tables of a campaign's baselines: by family, by matrix, and when a conversion is repaid."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from reports.document import Table
+from reports.text import titled
 from suite.author import Kind
 from suite.harness.storage import device_format, device_formats
 from suite.metrics import (
@@ -33,18 +32,15 @@ def baselines(rows: Sequence[Row], label: str) -> list[Row]:
     return [row for row in rows if row.label == label and row.kind is Kind.BASELINE]
 
 
-def by_family(rows: Sequence[Row], label: str) -> list[str]:
+def by_family(rows: Sequence[Row], label: str) -> Table:
     """The oracle over the baselines against the reference, family by family.
 
-    A line has the geometric means hot and cold, the family's worst matrix, and which baselines are
+    A row has the geometric means hot and cold, the family's worst matrix, and which baselines are
     fastest there. A matrix on which no baseline is right counts as a failure, as everywhere.
     """
     best = best_of(baselines(rows, label), BEST)
     hot, cold = (reference_times(rows, REFERENCE, cache) for cache in ("hot", "cold"))
-    lines = [
-        f"| family | matrices | vs `{REFERENCE}`, hot | cold | lowest, hot | fastest baselines |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    lines = []
     for family in dict.fromkeys(row.family for row in best):
         mine = judged(row for row in best if row.family == family)
         compared = {row.matrix: ratio for row in mine for ratio in ratios([row], hot, "hot")}
@@ -53,11 +49,25 @@ def by_family(rows: Sequence[Row], label: str) -> list[str]:
         fastest = dict.fromkeys(_winner(row) for row in mine if row.ok)
         winners = ", ".join(f"`{name}`" for name in fastest)
         means = [_cell(speedup(mine, hot, "hot")), _cell(speedup(mine, cold, "cold"))]
-        lines.append(f"| {family} | {len(mine)} | {' | '.join(means)} | {worst} | {winners} |")
-    return lines
+        lines.append((family, str(len(mine)), *means, worst, winners))
+    return Table(
+        f"family-{label}",
+        f"The best baseline on each matrix against `{REFERENCE}`, by family: {titled(label)}.",
+        (
+            "family",
+            "matrices",
+            f"vs `{REFERENCE}`, hot",
+            "cold",
+            "lowest, hot",
+            "fastest baselines",
+        ),
+        tuple(lines),
+        align="lrrrll",
+        note="Geometric means; a failure counts as a tenth.",
+    )
 
 
-def by_matrix(rows: Sequence[Row], label: str) -> list[str]:
+def by_matrix(rows: Sequence[Row], label: str) -> Table:
     """The fastest baseline on each matrix.
 
     Args:
@@ -67,23 +77,42 @@ def by_matrix(rows: Sequence[Row], label: str) -> list[str]:
     mine = {(row.problem_key, row.author): row for row in baselines(rows, label)}
     best = [mine.get((row.problem_key, _winner(row)), row) for row in best_of(mine.values(), BEST)]
     hot = reference_times(rows, REFERENCE, "hot")
-    lines = [
-        f"| matrix | entries | fastest baseline | µs, hot | cold | vs `{REFERENCE}`, hot |"
-        " GB/s, hot | cold | cold, of copy bandwidth |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    lines: list[tuple[str, ...]] = []
     for row in best:
         if not row.ok or not row.hot_us or not row.cold_us:
-            lines.append(f"| {row.matrix} | {row.nnz or 0:,} | none is right | | | | | | |")
+            lines.append((row.matrix, f"{row.nnz or 0:,}", "none is right", *[""] * 6))
             continue
         speeds = [bandwidth_gbps(row, "hot") or 0.0, bandwidth_gbps(row, "cold") or 0.0]
         share = "" if (found := bandwidth_fraction(row, "cold")) is None else f"{found:.0%}"
         lines.append(
-            f"| {row.matrix} | {row.nnz or 0:,} | `{row.author}` | {row.hot_us:.2f} |"
-            f" {row.cold_us:.2f} | {_cell(next(iter(ratios([row], hot, 'hot')), None))} |"
-            f" {speeds[0]:,.0f} | {speeds[1]:,.0f} | {share} |"
+            (
+                row.matrix,
+                f"{row.nnz or 0:,}",
+                f"`{row.author}`",
+                f"{row.hot_us:.2f}",
+                f"{row.cold_us:.2f}",
+                _cell(next(iter(ratios([row], hot, "hot")), None)),
+                *(f"{speed:,.0f}" for speed in speeds),
+                share,
+            )
         )
-    return lines
+    return Table(
+        f"matrix-{label}",
+        f"The fastest baseline on each matrix: {titled(label)}.",
+        (
+            "matrix",
+            "entries",
+            "fastest baseline",
+            "µs, hot",
+            "cold",
+            f"vs `{REFERENCE}`, hot",
+            "GB/s, hot",
+            "cold",
+            "cold, of copy bandwidth",
+        ),
+        tuple(lines),
+        align="lrl",
+    )
 
 
 def repaid(rows: Sequence[Row], label: str) -> dict[str, list[float]]:
@@ -124,12 +153,9 @@ def preparation_us(row: Row) -> float:
     return converted + (row.prepare_us or 0.0)
 
 
-def repayment(rows: Sequence[Row], label: str) -> list[str]:
+def repayment(rows: Sequence[Row], label: str) -> Table:
     """``repaid`` as a table, with the median cost."""
-    lines = [
-        "| baseline | reads | made in, median µs | saves time on | repaid after, median there |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    lines = []
     for author, counts in repaid(rows, label).items():
         mine = [row for row in baselines(rows, label) if row.author == author and row.ok]
         _, of_device = _made_of(mine[0])
@@ -138,10 +164,17 @@ def repayment(rows: Sequence[Row], label: str) -> list[str]:
         cost = statistics.median(preparation_us(row) for row in mine)
         finite = [count for count in counts if math.isfinite(count)]
         after = f"{math.ceil(statistics.median(finite)):,}" if finite else "never"
-        lines.append(
-            f"| `{author}` | {reads} | {cost:,.0f} | {len(finite)} of {len(counts)} | {after} |"
-        )
-    return lines
+        share = f"{len(finite)} of {len(counts)}"
+        lines.append((f"`{author}`", reads, f"{cost:,.0f}", share, after))
+    return Table(
+        f"repaid-{label}",
+        f"After how many multiplications a program has paid for its own storage: {titled(label)}.",
+        ("baseline", "reads", "made in, median µs", "saves time on", "repaid after, median there"),
+        tuple(lines),
+        align="ll",
+        note="Conversion and preparation over what a multiplication saves, hot, against the fastest"
+        " program on plain CSR.",
+    )
 
 
 def _made_of(row: Row) -> tuple[str, str]:

@@ -1,7 +1,9 @@
-"""The dearer tiers: a test that needs a GPU is skipped where there is none, and says so."""
+"""What all tests share: compiled programs, and the tier that needs a GPU."""
 
 import ctypes
+import os
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -22,3 +24,12 @@ def gpu_missing() -> str:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and gpu_missing():
         pytest.skip(f"needs an NVIDIA GPU: {gpu_missing()}")
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of compiled programs, the emulator itself among them, for all processes of a run."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    return folder / "compiled"

@@ -6,6 +6,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+HUNTING = "FUZZ_EXAMPLES" in os.environ
+
 
 def fuzzed(examples: int) -> settings:
     """Settings of a fuzz test; times are held to account by the tests themselves."""

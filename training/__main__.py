@@ -16,7 +16,14 @@ COMMANDS = {
     "tokenizer": "training.tokenizer_command",
     "pack": "training.packing_command",
     "pretrain": "training.pretrain_command",
+    "draws": "training.draws_command",
     "pairs": "training.pairs_command",
+    "sft": "training.sft_command",
+    "rates": "training.rates_command",
+    "probe": "training.probe_command",
+    "rl": "training.rl_command",
+    "autotune": "training.autotune_command",
+    "found": "training.found_command",
 }
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
+from suite.harness.files import replacing
 from training.errors import ConfigError, TrainingError
-from training.files import replacing
 
 SCHEMA = 1
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from suite.harness.files import replacing
 from training.errors import TrainingError
-from training.files import replacing
 
 FILE = "curve.jsonl"
 

@@ -16,7 +16,7 @@ from suite.matrices.splits import Split, sampled
 from suite.models.prompt import END, as_text, header
 from suite.models.sampler import sample, scale
 from training.corpus.exclude import Exclusion, baselines
-from training.pairs import problems
+from training.draws import problems
 from training.teacher.space import Asked, draw
 
 ENTRIES = (1_000, 10_000)  # of a matrix; larger ones read alike and take longer

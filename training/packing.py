@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from suite.harness.files import replacing
 from suite.models.manifest import digest as sha256
 from training.errors import TrainingError
-from training.files import replacing
 
 if TYPE_CHECKING:
     from training.corpus.documents import Document

@@ -12,7 +12,7 @@ from training.pairs_config import PairsConfig
 if TYPE_CHECKING:
     from training.pairs import Counts
 
-HELP = "draw programs from the teacher's space, verify them, keep those that are right"
+HELP = "compile and verify drawn programs, keep those that are right"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,15 +28,16 @@ def run(arguments: argparse.Namespace) -> int:
     """
     config = from_options(arguments, PairsConfig)
     from training.curve import Point
-    from training.pairs import make, same
+    from training.draws import read_meta
+    from training.pairs import make
     from training.tracking import RunLog
 
     counts = make(config, lambda line: print(line, flush=True))
     for line in summary(counts):
         print(line)
-    tags = {"stage": "pairs", "space": same(config)["space"]}
+    tags = {"stage": "pairs", "space": read_meta(config.draws)["space"]}
     log = RunLog(config.out, "pairs", vars(config), tags, config.tracking == "on")
-    log.log([Point(counts.shards, figures(counts))], "FINISHED")
+    log.log([Point(counts.kept, figures(counts))], "FINISHED")
     if log.failure:
         print(f"not logged: {log.failure}")
     elif log.where:
@@ -46,11 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def summary(counts: Counts) -> Iterator[str]:
     """What was made, for a person."""
-    judged = sum(counts.statuses.values())
-    yield (
-        f"{counts.kept:,} programs over {counts.matrices:,} matrices; {judged:,} judged,"
-        f" {counts.repeated:,} repeated"
-    )
+    judged = counts.statuses.total()
+    yield f"{counts.kept:,} programs over {counts.matrices:,} matrices; {judged:,} judged"
     yield "  ".join(f"{status} {many:,}" for status, many in counts.statuses.most_common())
     for strategy, many in sorted(counts.kept_of.items()):
         yield f"{many:7,}  {strategy}"
@@ -60,5 +58,5 @@ def figures(counts: Counts) -> dict[str, float]:
     """The same for MLflow."""
     names = {f"status.{k}": v for k, v in counts.statuses.items()}
     names |= {f"strategy.{k.replace(' ', '_')}": v for k, v in counts.kept_of.items()}
-    plain = {"kept": counts.kept, "repeated": counts.repeated, "matrices": counts.matrices}
+    plain = {"kept": counts.kept, "matrices": counts.matrices}
     return {name: float(value) for name, value in (names | plain).items()}

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from training.model import TinyShape
+from suite.models.errors import ModelError
+from suite.models.tiny import TinyConfig
 from training.packing import Meta
 
 TINY = "tiny"
@@ -58,10 +59,14 @@ class PretrainConfig:
         """Whether the model is the project's own, trained from scratch."""
         return self.base == TINY
 
-    def shape(self, vocabulary: int) -> TinyShape:
-        """The shape of ``tiny``."""
+    def shape(self, vocabulary: int) -> TinyConfig:
+        """The shape of ``tiny``.
+
+        Raises:
+            ModelError: Sizes that do not go together.
+        """
         sizes = (self.width, self.layers, self.heads, self.kv_heads, self.mlp, self.positions)
-        return TinyShape(vocabulary, *sizes)
+        return TinyConfig(vocabulary, *sizes)
 
 
 COUNTS = (
@@ -101,7 +106,10 @@ def mistakes(config: PretrainConfig, meta: Meta) -> list[str]:
     }
     wrong += [text for text, right in checks.items() if not right]
     if config.tiny:
-        wrong += config.shape(meta.vocabulary).mistakes()
+        try:
+            config.shape(meta.vocabulary)
+        except ModelError as error:
+            wrong.append(str(error))
         if config.length > config.positions:
             wrong.append(f"length {config.length}: tiny is made for {config.positions} positions")
     for split, tokens in meta.tokens.items():

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from suite.harness.files import replacing
 from suite.mlstore import TrackingError, failures, masked, open_store, tracking_uri
 from training.curve import Point
-from training.files import replacing
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient

@@ -19,7 +19,7 @@ from typing import Any
 
 from suite.evaluation import Resources
 from suite.harness.device import Compiled
-from suite.harness.files import write_atomically
+from suite.harness.files import replacing
 from suite.harness.plan import Declaration
 from suite.harness.ptx import lasting, meets
 from suite.problem import DType
@@ -239,7 +239,9 @@ class Cache:
 
     def _write(self, path: Path, facts: dict[str, object], code: bytes) -> None:
         digest = hashlib.blake2b(code, digest_size=16).hexdigest()
-        write_atomically(path, json.dumps({**facts, "digest": digest}).encode() + b"\n" + code)
+        head = json.dumps({**facts, "digest": digest}).encode()
+        with replacing(path) as draft:
+            draft.write_bytes(head + b"\n" + code)
 
     def _read(self, path: Path, source: str) -> Compiled:
         head, _, code = path.read_bytes().partition(b"\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -78,7 +78,11 @@ class Evaluator:
         self._compilers = Compilers(settings)
         self._spares: list[Worker] = []
         self._worker, self.facts = self._open(device)
-        self._lock = _device_lock(self.facts)
+        self._lock = _device_lock(self.facts, shared=settings.precision is None)
+        self._hold_device = ExitStack()
+        if settings.exclusive:
+            self._hold_device.enter_context(self._lock)
+            self._lock = nullcontext()
         self.facts = self._with_bandwidth()
 
     def __enter__(self) -> Evaluator:
@@ -93,6 +97,15 @@ class Evaluator:
             worker.close()
         self._compilers.close()
         self._exchange.close()
+        self._hold_device.close()
+
+    def load(self, problem: Problem) -> None:
+        """Brings a problem to the device before its programs are there.
+
+        What goes wrong is told by the first program's verdict.
+        """
+        with suppress(MatrixError, DeviceFault, RuntimeError, OSError), self._lock:
+            self._hold(problem)
 
     def release(self, matrix: Matrix) -> None:
         """Forgets a matrix, here and on the device."""
@@ -356,6 +369,7 @@ def _hungriest(compiled: Compiled, plan: Plan) -> Resources | None:
     return max(found, key=lambda r: (r.registers, r.spill_bytes), default=None)
 
 
-def _device_lock(facts: DeviceFacts) -> AbstractContextManager[object]:
+def _device_lock(facts: DeviceFacts, shared: bool) -> AbstractContextManager[object]:
     """One measurement at a time on a GPU, across processes and users of the host."""
-    return gpu_lock(facts.details.get("pci_bus_id", "0") if facts.kind == "cuda" else None)
+    bus_id = facts.details.get("pci_bus_id", "0") if facts.kind == "cuda" else None
+    return gpu_lock(bus_id, shared)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file so that no reader ever sees a part of it.
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path to write to; it takes ``path``'s place when the block ends without an exception.
+
+    Otherwise nothing is left behind. Makes the folder where there is none.
 
     Raises:
-        OSError: As ``open`` and ``write`` do; nothing is left behind.
+        OSError: The folder cannot be made, or the file not put into its place.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    draft = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+        yield draft
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -34,6 +34,8 @@ class Settings:
         compilers: Compiler processes; 0 for one per core.
         spares: Workers that start in the background once a GPU's was lost, to replace the next.
         ordinal: Which GPU.
+        exclusive: Whether nobody else may use the GPU for as long as the evaluator is open, so that
+            its owner may compute there between measurements.
         cache: Folder for compiled programs.
     """
 
@@ -51,4 +53,5 @@ class Settings:
     compilers: int = 1
     spares: int = 2
     ordinal: int = 0
+    exclusive: bool = False
     cache: Path = field(default_factory=lambda: Path(platformdirs.user_cache_dir("sparserl-bench")))

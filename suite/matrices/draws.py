@@ -7,7 +7,9 @@ decides the arguments of a generator and builds nothing.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import numpy as np
 from scipy import sparse
@@ -30,11 +32,22 @@ def draw(family: str, entries: float, seed: int) -> MatrixSpec:
         seed: Decides the other parameters and the matrix's own seed.
     """
     make, arguments = DRAWS[family](np.random.default_rng(seed), entries)
-    if "seed" in inspect.signature(make).parameters:
+    if _takes_seed(make):
         arguments["seed"] = seed
     unnamed = recipe("", family, make, **arguments)
     name = f"{family}-{short_digest(structure_key(unnamed))}"
     return recipe(name, family, make, **arguments)
+
+
+def may_be_drawn(name: str) -> bool:
+    """Whether ``draw`` gives names like this one."""
+    family, _, digest = name.rpartition("-")
+    return family in DRAWS and re.fullmatch("[0-9a-f]{8}", digest) is not None
+
+
+@cache
+def _takes_seed(make: Callable[..., sparse.csr_array]) -> bool:
+    return "seed" in inspect.signature(make).parameters
 
 
 def _log(rng: np.random.Generator, low: float, high: float) -> float:

@@ -9,8 +9,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from suite.matrices import collection, files, named, splits
+from suite.matrices import collection, files, named, permuted, splits
 from suite.matrices.base import MatrixError, MatrixSpec
+from suite.matrices.draws import may_be_drawn
 
 SETS: Mapping[str, Callable[[], Sequence[MatrixSpec]]] = {
     "smoke": named.smoke,
@@ -32,7 +33,8 @@ def select(text: str) -> list[MatrixSpec]:
     - ``ss:GROUP/NAME`` or ``suitesparse:NAME``, a matrix of the SuiteSparse collection;
     - the name of a matrix of any set;
     - a family, or a pattern with ``*``, ``?`` or ``[…]`` for names, among ``smoke`` and ``paper``;
-    - a file, a folder of matrix files, or a pattern for paths.
+    - a file, a folder of matrix files, or a pattern for paths;
+    - any of these with ``+shuffled`` or ``+rcm`` behind it: the same in another order.
 
     Raises:
         MatrixError: An item matches nothing (it lists sets, families and close names), a file is
@@ -77,10 +79,14 @@ def _match(item: str) -> Sequence[MatrixSpec]:
     for prefix in _COLLECTION:
         if item.startswith(prefix):
             return [collection.spec_for(item.removeprefix(prefix))]
+    ordered = permuted.split(item)
+    if ordered is not None and not Path(item).expanduser().exists():
+        return [permuted.permuted(spec, ordered[1]) for spec in _match(ordered[0])]
     if os.sep not in item:
         found = [spec for spec in _known() if item in (spec.name, spec.family)]
         found = found or [spec for spec in _known() if fnmatch.fnmatchcase(spec.name, item)]
-        found = found or [spec for make in SETS.values() for spec in make() if spec.name == item]
+        if not found and may_be_drawn(item):  # drawing them all takes a second
+            found = [spec for make in SETS.values() for spec in make() if spec.name == item]
         if found:
             return found
     return _paths(item)

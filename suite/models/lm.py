@@ -72,8 +72,8 @@ class CausalLM(Protocol):
         """Switches dropout on or off."""
         ...
 
-    def to(self, *, device: str, dtype: torch.dtype) -> Any:
-        """Moves and converts its weights."""
+    def to(self, *, device: str) -> Any:
+        """Moves its weights."""
         ...
 
     def requires_grad_(self, requires_grad: bool) -> Any:

@@ -68,9 +68,13 @@ class Policy:
             problem: What is asked.
             arch: The architecture to write for, ``sm_90``.
         """
+        return [*self.begin, *prompt(problem, arch, self.style, self.encode)]
+
+    @property
+    def begin(self) -> list[int]:
+        """The token that every text begins with, where that is usual."""
         usual = self.tokenizer.encode("//")[:1]
-        begin = usual if usual == [self.tokenizer.bos_token_id] else []
-        return [*begin, *prompt(problem, arch, self.style, self.encode)]
+        return usual if usual == [self.tokenizer.bos_token_id] else []
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text, with no special tokens around them."""
@@ -119,7 +123,7 @@ def load(
         encoding, shown = Encoding(known.encoding), known.shown
     attach(model)
     default = torch.bfloat16 if device.startswith("cuda") else torch.float32
-    model = model.to(device=device, dtype=dtype or default).eval().requires_grad_(False)
+    model = in_precision(model.to(device=device), dtype or default).eval().requires_grad_(False)
     vocabulary = int(model.get_input_embeddings().num_embeddings)
     _check_tokenizer(tokenizer, vocabulary, adapter or base)
     return Policy(model, tokenizer, PromptStyle(encoding, vocabulary, shown), print_of_base)
@@ -202,6 +206,17 @@ def fingerprint(model: CausalLM) -> str:
         probed = flat[at.to(flat.device)].to(torch.bfloat16).cpu()
         h.update(probed.view(torch.int16).numpy().tobytes())
     return h.hexdigest()
+
+
+def in_precision(model: CausalLM, dtype: torch.dtype) -> Any:
+    """Converts weights and nothing else, in place.
+
+    ``Module.to`` would round the frequencies of rotary positions as well: in 16 bits they are off
+    by up to 0.2 %, which is most of a radian a thousand tokens on.
+    """
+    for _, value in model.named_parameters():
+        value.data = value.data.to(dtype)
+    return model
 
 
 def _model(source: str, options: dict[str, Any]) -> CausalLM:

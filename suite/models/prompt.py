@@ -69,12 +69,16 @@ def prompt(
         encode: Text to token ids, without special tokens.
     """
     csr = problem.matrix.csr
-    shown = sample(csr, style.shown)
     head = header(problem.op, problem.columns, problem.dtype.short, arch, scale(csr))
+    told = parts(head, sample(csr, style.shown), style)
+    return [id for part in told for id in (encode(part) if isinstance(part, str) else part)]
+
+
+def parts(head: str, shown: Shown, style: PromptStyle) -> tuple[str | list[int], ...]:
+    """A prompt in pieces: text that is still to be encoded, and coordinates."""
     if style.encoding is Encoding.TEXT:
-        return list(encode(f"{head}{as_text(shown)}{END}"))
-    placed = coordinate_ids(shown.rows, shown.cols, style.vocabulary)
-    return [*encode(head), *placed.tolist(), *encode(END)]
+        return (f"{head}{as_text(shown)}{END}",)
+    return head, coordinate_ids(shown.rows, shown.cols, style.vocabulary).tolist(), END
 
 
 END = "// program\n"

@@ -25,6 +25,7 @@ from suite.models.embedding import attach
 from suite.models.errors import ModelError
 from suite.models.generate import Generator, Request
 from suite.models.lm import CausalLM
+from suite.models.policy import in_precision
 from suite.models.sampler import SHOWN
 from suite.models.tiny import TinyConfig
 
@@ -125,7 +126,7 @@ def _model(weights: str | None, adapter: Path | None, device: str) -> CausalLM:
         return load(weights, adapter, device=device).model
     model: Any = TinyConfig().build(end=1, pad=0)
     attach(model)
-    model.to(device=device, dtype=torch.bfloat16 if device == "cuda" else torch.float32)
+    in_precision(model.to(device=device), torch.bfloat16 if device == "cuda" else torch.float32)
     return cast("CausalLM", model.eval().requires_grad_(False))
 
 

@@ -17,6 +17,9 @@ MAX_BYTES = 40_000_000  # of the weights in 16 bits
 class TinyConfig:
     """A Llama-like decoder: 13.4 M parameters as it stands, 27 MB in 16 bits.
 
+    Raises:
+        ModelError: Sizes that do not go together.
+
     Attributes:
         vocabulary: V, tokens of the tokenizer.
         width: Of the hidden states.
@@ -37,12 +40,10 @@ class TinyConfig:
     positions: int = 8192
 
     def __post_init__(self) -> None:
-        wrong = []
-        if min(self.__dict__.values()) < 1:
-            wrong.append("every size must be at least 1")
-        elif self.width % self.heads or (self.width // self.heads) % 2:
+        wrong = [f"{name} {size}: at least 1" for name, size in vars(self).items() if size < 1]
+        if not wrong and self.width % (2 * self.heads):
             wrong.append(f"width {self.width} must be {self.heads} heads of an even size")
-        elif self.heads % self.kv_heads:
+        if not wrong and self.heads % self.kv_heads:
             wrong.append(f"{self.heads} heads cannot share {self.kv_heads} key and value heads")
         if wrong:
             raise ModelError(f"tiny: {'; '.join(wrong)}")

@@ -10,8 +10,8 @@ from suite.harness.evaluate import Evaluator, Settings
 
 
 @pytest.fixture(scope="session")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return Settings(precision=None, cache=tmp_path_factory.mktemp("compiled"))
+def settings(compiled: Path) -> Settings:
+    return Settings(precision=None, cache=compiled)
 
 
 @pytest.fixture(scope="session")

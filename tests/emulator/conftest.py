@@ -9,8 +9,8 @@ from tests.emulator.lab import Lab
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("emulator")
+def cache(compiled: Path) -> Path:
+    return compiled / "emulator"
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,9 @@ from suite.harness.evaluate import Evaluator, Settings
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache(compiled: Path) -> Path:
     """Compiled programs, the emulator itself among them."""
-    return tmp_path_factory.mktemp("cache")
+    return compiled
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock, Timeout
 from scipy import sparse
 
 from suite.evaluation import Status
@@ -268,3 +269,28 @@ def test_compilers_last_from_one_batch_to_the_next(cache: Path) -> None:
             evaluator.compile_ahead(programs, DType.FLOAT32)
             for program in programs:
                 assert evaluator.evaluate(PROBLEM, program).compile_ms == 0
+
+
+def test_a_problem_brought_ahead_is_there(evaluator: Evaluator) -> None:
+    problem = Problem(Op.SPMV, matrix(40, 40))
+    evaluator.load(problem)
+    assert verdict(evaluator, GOOD, problem).ok
+    huge = Matrix("huge", "", canonical(sparse.eye_array(4) * 1e300, "huge"))
+    evaluator.load(Problem(Op.SPMV, huge))  # what goes wrong is told by the first program
+    assert verdict(evaluator, GOOD, Problem(Op.SPMV, huge)).status is Status.NOT_APPLICABLE
+
+
+def test_an_exclusive_evaluator_has_the_device_while_it_is_open(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other() -> FileLock:
+        return FileLock(tmp_path / "gpu.lock")
+
+    monkeypatch.setattr("suite.harness.evaluate._device_lock", lambda facts, shared: other())
+    settings = Settings(precision=None, cache=cache, exclusive=True)
+    with Evaluator("emulator", settings) as exclusive:
+        assert exclusive.evaluate(PROBLEM, KernelProgram("test", GOOD)).ok
+        with pytest.raises(Timeout):
+            other().acquire(timeout=0)
+    with other().acquire(timeout=0):
+        pass

@@ -180,21 +180,31 @@ def test_duplicates_of_a_file_are_one_entry_on_every_device(evaluator: Evaluator
 LOCKED = DeviceFacts("cuda", "x", "sm_90", 1, 1, 1, 1, {"pci_bus_id": "0000:test"})
 
 
-def test_one_measurement_at_a_time_holds_across_processes() -> None:
+def waits(shared: bool, **more: str) -> bool:
+    """Whether another process has to wait for the GPU."""
     script = (
-        "import sys\n"
-        "from filelock import Timeout\n"
+        "import signal, sys\n"
         "from suite.harness.evaluate import _device_lock\n"
         "from tests.harness.test_faults import LOCKED\n"
-        "try:\n    _device_lock(LOCKED).acquire(timeout=0.2)\n"
-        "except Timeout:\n    sys.exit(7)\n"
+        "signal.signal(signal.SIGALRM, lambda *_: sys.exit(7))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
+        f"with _device_lock(LOCKED, {shared}):\n    pass\n"
     )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **more}
+    code = subprocess.run([sys.executable, "-c", script], env=environment).returncode
+    assert code in (0, 7)
+    return code == 7
 
-    def other(**more: str) -> int:
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **more}
-        return subprocess.run([sys.executable, "-c", script], env=environment).returncode
 
-    with _device_lock(LOCKED):
-        assert other() == 7
-        assert other(TMPDIR="/dev/shm") == 7  # a job scheduler gives each job its own
-    assert other() == 0
+def test_one_measurement_at_a_time_holds_across_processes() -> None:
+    with _device_lock(LOCKED, shared=False):
+        assert waits(shared=False)
+        assert waits(shared=False, TMPDIR="/dev/shm")  # a job scheduler gives each job its own
+        assert waits(shared=True)
+    assert not waits(shared=False)
+
+
+def test_whoever_only_verifies_shares_the_gpu_with_others_like_it() -> None:
+    with _device_lock(LOCKED, shared=True):
+        assert not waits(shared=True)
+        assert waits(shared=False)

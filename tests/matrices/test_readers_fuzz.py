@@ -48,7 +48,7 @@ def mat(compressed: bool, nested: bool) -> bytes:
 
 def archive(name: str, data: bytes) -> bytes:
     file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w:gz") as tar:
+    with tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as tar:
         info = tarfile.TarInfo(name)
         info.size = len(data)
         tar.addfile(info, io.BytesIO(data))
@@ -253,15 +253,15 @@ def swollen_matlab(claimed: int) -> bytes:
 
 
 BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
-    "comments without end": (".mtx.gz", lambda: gzip.compress(TEXT[:46] + b"%\n" * (300 << 20), 1)),
-    "a line without end": (".mtx.gz", lambda: gzip.compress(b"%%" + b" " * (600 << 20), 1)),
+    "comments without end": (".mtx.gz", lambda: gzip.compress(TEXT[:46] + b"%\n" * (200 << 20), 1)),
+    "a line without end": (".mtx.gz", lambda: gzip.compress(b"%%" + b" " * (400 << 20), 1)),
     "blanks between entries": (
         ".mtx.gz",
-        lambda: gzip.compress(TEXT[:52] + b" " * 10 + b"\n" * (600 << 20), 1),
+        lambda: gzip.compress(TEXT[:52] + b" " * 10 + b"\n" * (400 << 20), 1),
     ),
     "an archive of comments": (
         ".tar.gz",
-        lambda: archive("fuzz/fuzz.mtx", TEXT[:46] + b"%\n" * (300 << 20)),
+        lambda: archive("fuzz/fuzz.mtx", TEXT[:46] + b"%\n" * (200 << 20)),
     ),
     "values that are not there": (
         ".npz",
@@ -290,7 +290,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     ),
     "a name without end": (
         ".mat",
-        lambda: matlab(element(15, zlib.compress(bytes(400 << 20), 9))),
+        lambda: matlab(element(15, zlib.compress(bytes(400 << 20), 1))),
     ),
     "rows without entries": (".smtx", lambda: b"1000000000000, 1, 0\n0\n\n"),
 }

@@ -73,6 +73,20 @@ def test_matrix_of_a_split_is_found_by_its_name():
     assert names(name) == [name]
 
 
+def test_a_name_that_no_split_can_have_costs_no_drawing(tmp_path, monkeypatch):
+    def drawn():
+        raise AssertionError("the split was drawn")
+
+    monkeypatch.setattr(sets, "SETS", {"train": drawn})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.mtx").write_text(TEXT)
+    assert names("mine.mtx") == ["mine"]
+    with pytest.raises(MatrixError, match="did you mean airfoil"):
+        sets.select("airfoill")
+    with pytest.raises(AssertionError, match="drawn"):
+        sets.select("band-0123abcd")
+
+
 def test_files_and_sorted_folders_select(tmp_path):
     for name in ("b.mtx", "a.mtx", "notes.txt"):
         (tmp_path / name).write_text(TEXT)

@@ -9,7 +9,7 @@ import pytest
 
 from suite.matrices import named, splits
 from suite.matrices.base import MatrixError
-from suite.matrices.draws import DRAWS, draw
+from suite.matrices.draws import DRAWS, draw, may_be_drawn
 from suite.matrices.recipes import structure_key
 from suite.matrices.splits import Split
 
@@ -51,6 +51,7 @@ def test_train_is_large_varied_and_from_small_to_large():
     assert len(train) >= 3000
     assert {spec.family for spec in train} == set(DRAWS)
     assert len({spec.name for spec in train}) == len(train)
+    assert all(may_be_drawn(spec.name) for spec in train)
     assert len(splits.validation()) == 60
 
 

@@ -21,6 +21,7 @@ from suite.models.prompt import Encoding, PromptStyle
 from suite.models.variants import BASE, VARIANTS
 from suite.problem import Op, Problem
 from tests.models import lab
+from tests.shell import plain
 
 ROOT = Path(__file__).parents[2]
 NAMES = [variant.name for variant in VARIANTS]
@@ -170,10 +171,10 @@ def test_on_this_host_the_cpu_is_used_and_nothing_is_locked() -> None:
     assert place.arch.startswith("sm_")
 
 
-@pytest.mark.slow
 def test_the_suite_takes_garbage_for_a_result_and_says_who_is_left_out(
-    weights: Path, tmp_path: Path
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    plain(monkeypatch)
     out = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", str(ROOT / "suite"), "--benchmark-only"),
@@ -182,7 +183,7 @@ def test_the_suite_takes_garbage_for_a_result_and_says_who_is_left_out(
             *("-p", "no:cacheprovider", "--benchmark-json=out.json"),
         ],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=False,

@@ -42,6 +42,17 @@ def test_tiny_is_as_small_as_it_must_be() -> None:
     assert config == TinyConfig(vocabulary=2048)
 
 
+def test_sixteen_bits_are_for_weights_and_not_for_rotary_frequencies(tmp_path: Path) -> None:
+    lab.save_base(tmp_path)
+    exact = policy.load(tmp_path).model
+    half = policy.load(tmp_path, dtype=torch.bfloat16).model
+    assert {value.dtype for _, value in half.named_parameters()} == {torch.bfloat16}
+    known: Any = dict(exact.named_buffers())  # type: ignore[attr-defined]
+    assert any("inv_freq" in name for name in known)
+    for name, value in half.named_buffers():  # type: ignore[attr-defined]
+        assert torch.equal(value, known[name]), name
+
+
 def test_tiny_is_the_same_for_the_same_seed() -> None:
     first, again, other = (policy.fingerprint(lab.TINY.build(0, 1, seed)) for seed in (1, 1, 2))
     assert first == again != other

@@ -4,18 +4,18 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from shutil import copyfile
 
 import pandas as pd
 import pytest
 
 from reports.__main__ import main
 from reports.figures import figures, repeatability
+from reports.source import Store
 from suite.author import Kind
 from suite.evaluation import Status
-from suite.journal import Record
 from suite.mlstore import tracking_uri
 from suite.record import Row
-from suite.tracking import import_record
 from tests.suite.rows import failed, right
 
 TWO = [
@@ -78,19 +78,6 @@ def test_a_repetition_is_compared_problem_by_problem() -> None:
     assert "spmv.odd.repeat_time_ratio.hot" not in found
 
 
-@pytest.fixture
-def keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-
-    def keep(name: str, rows: list[Row]) -> None:
-        facts = {"campaign": name, "commit": "abc", "host": "secret-host", "command": ["pytest"]}
-        mine = tuple(replace(row, campaign=name) for row in rows)
-        import_record(Record(name, facts, (), mine, 0, {}), tracking_uri(Path.cwd()))
-
-    return keep
-
-
 def publish(*arguments: str) -> int:
     return main(
         ["publish", *arguments, "--out", "out", "--made-by", "pytest suite --benchmark-only"]
@@ -117,6 +104,32 @@ def test_rows_figures_and_tables_are_written_from_mlflow(keep) -> None:
     page = Path("out/README.md").read_text()
     assert "| `fast` | 2 of 2 | 100% | 4.00 (2.00 to 8.00) |" in page
     assert "+0.00%" in page
+
+
+def test_published_programs_and_rows_can_be_put_back(
+    keep, tmp_path: Path, empty_store: Path
+) -> None:
+    rows = [replace(row, program_digest=f"of-{row.author}") for row in on_gpu(TWO)]
+    keep("first", rows, {"of-fast": "//! op spmv"})
+    assert publish("first") == 0
+    (tmp_path / "mlflow.db").unlink()
+    copyfile(empty_store, tmp_path / "mlflow.db")
+    assert main(["restore", "out"]) == 0
+    store = Store(tracking_uri(tmp_path))
+    again = store.campaign("first")
+    assert sorted(again.rows, key=str) == sorted(
+        (replace(row, campaign="first") for row in rows), key=str
+    )
+    texts = {row.author: store.program(again, row) for row in again.rows}
+    assert (texts["fast"], texts["odd"]) == ("//! op spmv", "")
+
+
+def test_a_folder_without_results_cannot_be_restored(
+    keep, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["restore", "."]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no published results" in line
 
 
 def test_a_campaign_that_is_not_there_is_one_line(keep, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 # pytester forgets what a run imports; what is imported here need not be, and pandas cannot be,
 # again.
@@ -13,6 +12,7 @@ import pytest
 import suite.baselines.vendor
 import suite.harness.evaluate
 import suite.matrices.sets  # noqa: F401
+from tests.shell import plain
 
 CONFTEST = 'pytest_plugins = ["suite.plugin", "tests.suite.fake"]\n'
 MODULE = "from suite.test_{op} import *\n"
@@ -29,9 +29,7 @@ def suite_dir(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
         (pytester.path / f"test_{op}.py").write_text(MODULE.format(op=op))
     for name, value in (("one", 1), ("two", 5)):
         (pytester.path / f"{name}.mtx").write_text(MATRIX.format(v=value))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.delenv("FAKE_GPU", raising=False)
+    plain(monkeypatch)
     return pytester
 
 

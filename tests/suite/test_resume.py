@@ -19,11 +19,12 @@ from suite.journal import JournalError, read
 from suite.locks import Locks
 from suite.mlstore import open_store
 from suite.summary import table
+from tests.fuzz import HUNTING
+from tests.shell import plain
 from tests.suite.conftest import CONFTEST, MATRIX, MODULE
 
 pytest_plugins = ["pytester"]
 
-ROOT = Path(__file__).parents[2]
 AUTHORS = "good,wrong,learner"
 ASKED = [
     f"--suite-authors={AUTHORS}",
@@ -127,18 +128,10 @@ def alone(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def environment():
-    """What processes of the suite need, and none of this one's store."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))
-        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        yield patch
-
-
-@pytest.fixture(scope="session")
-def uninterrupted(alone, empty_store, environment):
+def uninterrupted(alone, empty_store):
     """What the campaign comes to when nobody kills it, and how many seconds that takes."""
-    with environment.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
+        plain(patch)
         whole = Place(alone, empty_store, patch)
         process = whole.start(*ASKED)
         while process.poll() is None and not whole.campaigns():
@@ -161,7 +154,7 @@ def kill_and_resume(place, uninterrupted, *moments):
             ended = True
             break
     if not ended:
-        code, output = place.run("--suite-resume")
+        code, output = place.within("--suite-resume")
         assert code == 1, output
         assert f"resumed with {len(kept)} answers" in output
     found = [json.loads(line) for line in place.lines()]
@@ -183,9 +176,8 @@ def test_a_campaign_that_was_killed_goes_on_to_the_same_end(place, uninterrupted
     kill_and_resume(place, uninterrupted, *moments)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 120))
-def test_twenty_random_moments(place, uninterrupted, seed):
+@pytest.mark.parametrize("seed", range(100, 120 if HUNTING else 102))
+def test_random_moments(place, uninterrupted, seed):
     kill_and_resume(place, uninterrupted, (0, random.Random(seed).uniform(0, uninterrupted[2])))
 
 
@@ -193,11 +185,12 @@ def test_twenty_random_moments(place, uninterrupted, seed):
 
 
 @pytest.fixture(scope="session")
-def interrupted(tmp_path_factory, alone, empty_store, environment):
+def interrupted(tmp_path_factory, alone, empty_store):
     """The journal of a campaign that was interrupted after its first answer, without MLflow."""
     options = ["--suite-authors=good,interrupted,slow", "--suite-matrices=one.mtx,two.mtx"]
     journals = tmp_path_factory.mktemp("journals")
-    with environment.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
+        plain(patch)
         where = Place(alone, empty_store, patch)
         code, output = where.run(
             *options, "--suite-ops=spmv", "--suite-tracking=off", f"--suite-folder={journals}"

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
+from tests.shell import plain
+
 ENDLESS = """//! op spmv
 //! format csr
 //! launch k grid=1 block=32
@@ -64,7 +66,7 @@ def is_judging(pid: int) -> bool:
 
 
 @pytest.fixture
-def campaign(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
     """A campaign of one endless program on the emulator, which has begun to run it."""
     (tmp_path / "endless.cu").write_text(ENDLESS)
     (tmp_path / "one.mtx").write_text(
@@ -72,12 +74,10 @@ def campaign(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     )
     options = ["--suite-matrices=one.mtx", "--suite-authors=endless.cu", "--suite-ops=spmv"]
     options += ["--suite-device=emulator", "--benchmark-only", "-p", "no:cacheprovider"]
-    options += ["-p", "no:hypothesispytest"]  # at the end it imports and rewrites for a second
-    environment = {k: v for k, v in os.environ.items() if k != "MLFLOW_TRACKING_URI"}
+    plain(monkeypatch)
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", str(REPOSITORY / "suite"), *options],
         cwd=tmp_path,
-        env=environment | {"PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -1,47 +1,47 @@
-"""Making pairs: balanced, right, the same again after a stop, and never from another split."""
+"""Verifying draws: what is right is a pair, the rest is counted, and a stop costs one shard."""
 
-import json
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from suite.evaluation import Evaluation, Status
-from suite.matrices.splits import TRAIN_COUNT, Split, sampled, split_of
 from suite.problem import Problem
 from suite.program import KernelProgram
-from training import pairs
+from training import draws, pairs
+from training.draws_config import DrawsConfig
 from training.errors import ConfigError, TrainingError
-from training.pairs import make, read_pairs, tasks
+from training.pairs import make, read_pairs, read_verdicts
 from training.pairs_command import figures, summary
 from training.pairs_config import PairsConfig
 from training.teacher.describe import describe
 
+SHARDS = 4
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("draws")
+    draws.make(DrawsConfig(out=out, matrices=2 * SHARDS, per_matrix=2, largest=4e3, shard=2), quiet)
+    return out
+
 
 @pytest.fixture
-def config(tmp_path: Path) -> PairsConfig:
-    return PairsConfig(
-        out=tmp_path / "pairs",
-        programs=12,
-        per_matrix=4,
-        largest=4e3,
-        shard=2,
-        device="emulator",
-        tracking="off",
-    )
+def config(drawn: Path, tmp_path: Path) -> PairsConfig:
+    return PairsConfig(draws=drawn, out=tmp_path / "pairs", device="emulator", tracking="off")
+
+
+def quiet(_: str) -> None: ...
 
 
 class FakeEvaluator:
     """Judges nothing: every third program is wrong, so that drops are seen."""
 
-    def __init__(self, *_: object, **__: object) -> None:
-        self.judged = 0
+    def __init__(self, *_: object, **__: object) -> None: ...
 
-    def __enter__(self) -> "FakeEvaluator":
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
+    def close(self) -> None: ...
 
     def compile_ahead(self, *_: object) -> None: ...
 
@@ -51,7 +51,6 @@ class FakeEvaluator:
         return program.text.encode()
 
     def evaluate(self, problem: Problem, program: KernelProgram) -> Evaluation:
-        self.judged += 1
         if int(program.digest, 16) % 3 == 0:
             return Evaluation(Status.WRONG_RESULT, "wrong")
         return Evaluation(Status.OK)
@@ -63,59 +62,69 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> type[FakeEvaluator]:
     return FakeEvaluator
 
 
-def test_pairs_are_verified_and_stored(config: PairsConfig) -> None:
-    counts = make(config, lambda _: None)
+def test_draws_are_verified_by_several_processes_and_stored(config: PairsConfig) -> None:
+    counts = make(replace(config, workers=2), quiet)
     rows = read_pairs(config.out).to_pylist()
-    assert len(rows) == counts.kept >= 12
+    assert len(rows) == counts.kept == 16  # the space has no wrong program
     assert {row["status"] for row in rows} == {"ok"}
-    assert {row["op"] for row in rows} == {"spmv", "spmm"}
-    assert len({row["text"] for row in rows}) == len(rows)
+    assert counts.matrices == 2 * SHARDS
     assert all(row["key"] == describe(row["text"]) and len(row["binary"]) == 16 for row in rows)
-    assert counts.statuses["ok"] == sum(counts.statuses.values())  # the space has no wrong program
     assert any("programs over" in line for line in summary(counts))
     assert figures(counts)["kept"] == counts.kept
 
 
 @pytest.mark.usefixtures("fake")
-def test_what_is_wrong_is_dropped_and_counted(config: PairsConfig) -> None:
-    counts = make(replace(config, programs=40), lambda _: None)
-    assert counts.kept >= 40
-    assert counts.statuses["ok"] == counts.kept == read_pairs(config.out).num_rows
-    assert counts.statuses["wrong_result"] > 0
+def test_what_is_wrong_is_counted_and_no_pair(config: PairsConfig) -> None:
+    counts = make(config, quiet)
+    assert 0 < counts.kept == read_pairs(config.out).num_rows < 16
+    assert counts.statuses["wrong_result"] == 16 - counts.kept
+    assert read_verdicts(config.out).num_rows == 16
 
 
 @pytest.mark.usefixtures("fake")
-def test_a_run_that_stops_goes_on_with_the_same_pairs(
-    config: PairsConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = replace(config, programs=60, out=config.out / "whole")
-    make(whole, lambda _: None)
-    stopped = replace(config, programs=60, out=config.out / "stopped")
-    written = pairs.write
+def test_a_run_that_stops_goes_on_with_the_same_pairs(config: PairsConfig) -> None:
+    make(config, quiet)
+    stopped = replace(config, out=config.out.with_name("stopped"))
+    said: list[str] = []
 
-    def write(config: PairsConfig, *rest: object) -> None:
-        written(config, *rest)  # type: ignore[arg-type]
-        if len(list(config.out.glob("pairs-*.parquet"))) == 3:
+    def say(line: str) -> None:
+        said.append(line)
+        if len(said) == 3:  # one on what is there, then one a shard
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(pairs, "write", write)
     with pytest.raises(KeyboardInterrupt):
-        make(stopped, lambda _: None)
-    monkeypatch.setattr(pairs, "write", written)
-    make(stopped, lambda _: None)
-    assert read_pairs(stopped.out).equals(read_pairs(whole.out))
-    said = [json.loads((c.out / "counts.json").read_text())["counts"] for c in (whole, stopped)]
-    assert said[0] == said[1]
+        make(stopped, say)
+    assert len(list(stopped.out.glob("pairs-*.parquet"))) == 2
+    make(stopped, said.append)
+    assert f"2 of {SHARDS} shards are there" in said
+    assert read_pairs(stopped.out).equals(read_pairs(config.out))
 
 
 @pytest.mark.usefixtures("fake")
-def test_other_pairs_in_the_folder_are_refused(config: PairsConfig) -> None:
-    make(config, lambda _: None)
-    with pytest.raises(TrainingError, match="seed 0, not 1"):
-        make(replace(config, seed=1), lambda _: None)
+def test_pairs_of_other_draws_are_refused(config: PairsConfig, tmp_path: Path) -> None:
+    make(config, quiet)
+    other = DrawsConfig(out=tmp_path / "other", matrices=4, per_matrix=2, largest=4e3, shard=2)
+    draws.make(replace(other, seed=1), quiet)
+    with pytest.raises(TrainingError, match="is of other draws"):
+        make(replace(config, draws=other.out), quiet)
     (config.out / "pairs-00000.parquet").write_bytes(b"no parquet")
-    with pytest.raises(TrainingError, match="delete the folder"):
-        make(replace(config, programs=99), lambda _: None)
+    with pytest.raises(TrainingError, match="delete it"):
+        make(config, quiet)
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_matrix_that_is_built_differently_here_gives_no_pair(
+    config: PairsConfig, tmp_path: Path
+) -> None:
+    strange = tmp_path / "strange"
+    strange.mkdir()
+    (strange / draws.META).write_text((config.draws / draws.META).read_text())
+    table = pq.read_table(draws.shards(config.draws)[0])
+    digests = pa.array(["0" * 32] * table.num_rows)
+    at = table.schema.get_field_index("matrix_digest")
+    pq.write_table(table.set_column(at, "matrix_digest", digests), strange / "draws-00000.parquet")
+    counts = make(replace(config, draws=strange), quiet)
+    assert counts.statuses == {pairs.OTHER: table.num_rows}
 
 
 def test_a_failing_machine_is_no_wrong_program(
@@ -124,31 +133,15 @@ def test_a_failing_machine_is_no_wrong_program(
     broken = Evaluation(Status.INFRASTRUCTURE_ERROR, "disk full")
     monkeypatch.setattr(fake, "evaluate", lambda *_: broken)
     with pytest.raises(TrainingError, match="disk full"):
-        make(config, lambda _: None)
-    assert not (config.out / "counts.json").exists()
-
-
-def test_draws_are_balanced_over_strategies(config: PairsConfig) -> None:
-    drawn: Counter[str] = Counter()
-    stream = tasks(replace(config, per_matrix=10), 0, drawn)
-    for _ in range(12):
-        task = next(stream)
-        chosen = [program.strategy for _, program in task.asked]
-        assert len(set(chosen)) >= len(chosen) - 2  # of one matrix
-    always = [name for name in drawn if " csr " in name or " coo " in name]
-    assert max(drawn[name] for name in always) - min(drawn[name] for name in always) <= 6
-
-
-def test_matrices_are_of_the_training_split() -> None:
-    stream = sampled(Split.TRAIN, (3e3, 3e6), 0)
-    assert all(split_of(next(stream)) is Split.TRAIN for _ in range(60))
-    assert TRAIN_COUNT >= 3000
+        make(config, quiet)
+    assert not list(config.out.glob("*"))
 
 
 def test_mistakes_are_found_before_anything_starts(config: PairsConfig) -> None:
-    with pytest.raises(ConfigError) as caught:
-        replace(config, programs=0, smallest=10.0, shard=0).check()
-    assert len(caught.value.mistakes) == 3
+    with pytest.raises(ConfigError, match="--workers 0"):
+        make(replace(config, workers=0), quiet)
+    with pytest.raises(TrainingError, match="python -m training draws"):
+        make(replace(config, draws=config.out), quiet)
 
 
 def test_no_pairs_is_an_error(tmp_path: Path) -> None:

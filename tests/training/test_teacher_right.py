@@ -1,6 +1,7 @@
 """A sample of the teacher's programs is right in the emulator, whatever their writing."""
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +18,8 @@ from training.teacher.writing import drawn
 
 
 @pytest.fixture(scope="module")
-def evaluator(tmp_path_factory: pytest.TempPathFactory):
-    settings = Settings(precision=None, cache=tmp_path_factory.mktemp("cache"))
+def evaluator(compiled: Path):
+    settings = Settings(precision=None, cache=compiled)
     with Evaluator("emulator", settings) as evaluator:
         yield evaluator
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from suite.harness.files import replacing
 from training.corpus.card import Entry, as_json, as_markdown, digest, entry
 from training.corpus.documents import Document, harvest, write_documents
 from training.corpus.exclude import baselines
@@ -20,7 +21,6 @@ from training.corpus.fetch import fetch
 from training.corpus.select import Selection
 from training.corpus.sources import SPLITS, Source
 from training.errors import TrainingError
-from training.files import replacing
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from suite.harness.files import replacing
 from training.corpus.archives import cuda_members
 from training.corpus.clean import VERSION, clean
 from training.corpus.licences import refused
 from training.corpus.sources import Source
-from training.files import replacing
 
 _KERNEL = re.compile(r"\b__global__\b")
 _SPARSE = re.compile(

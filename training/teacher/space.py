@@ -87,7 +87,7 @@ class Asked:
 
         Requirements on sizes that only a conversion would tell are taken to hold.
         """
-        declaration = parse(text)
+        declaration = parse(_head(text))
         known = with_sizes(declaration, self._known)
         for expression, _ in declaration.requires:
             if names_in(expression) <= known.keys() and not evaluate(expression, known):
@@ -100,6 +100,11 @@ class Asked:
             except NotApplicableError:
                 self._formats[spelling] = False
         return self._formats[spelling]
+
+
+def _head(text: str) -> str:
+    """The header lines of a program, which are quickly read and say where it applies."""
+    return "\n".join(line for line in text.splitlines() if line.startswith("//!"))
 
 
 def of(op: Op) -> list[Strategy]:

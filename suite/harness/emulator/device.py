@@ -234,9 +234,11 @@ class EmulatorDevice:
                 took too long over it.
             EmulatorUnavailable: This host has no C++ compiler.
         """
-        self._object(compiled, plan.kernels)
+        self._object(compiled, plan)
 
-    def _object(self, compiled: Compiled, launches: Iterable[Launch]) -> Path:
+    def _object(self, compiled: Compiled, plan: Plan) -> Path:
+        # Of empty launches too: one object then serves every matrix.
+        launches = (*plan.prepares, *plan.launches)
         kernels = {(launch.kernel, len(launch.args)) for launch in launches}
         return self._builder.program(compiled.source, kernels)
 
@@ -257,7 +259,7 @@ class EmulatorDevice:
                 raise DeviceFault(Status.LOAD_ERROR, f"kernel {launch.kernel} asks for {why}")
         for name, buffer in buffers.items():
             self._runtime.name(_host(buffer).address, name)
-        path = self._object(compiled, plan.kernels)
+        path = self._object(compiled, plan)
         library = ProgramLibrary(path, {launch.kernel for launch in plan.kernels})
 
         def steps(launches: Iterable[Launch], cleared: list[str]) -> Steps:
