@@ -1,7 +1,7 @@
 //! op spmm
 //! format dia
-//! choose LANES 8 32
-//! choose THREADS 256 512
+//! let LANES 8
+//! let THREADS 512
 //! let HEIGHT 4
 //! require rows + cols < 2147480000
 //! derived runs int diags

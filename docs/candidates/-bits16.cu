@@ -1,7 +1,7 @@
 //! op spmv
-//! choose BITS 16 32
+//
 //! let KEEP 24
-//! format ell4 BITS=BITS
+//! format ell4 BITS=16
 //! launch multiply grid=ceildiv(rows,128) block=128
 
 // ELLPACK (Bell and Garland, 2009) for rows of about equal length, packed so that a thread takes

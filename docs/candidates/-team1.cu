@@ -1,5 +1,5 @@
 //! op spmv
-//! choose TEAM 1 2
+//! let TEAM 1
 //! let BATCH 2
 //! let KEEP 24
 //! format sell16

@@ -1,7 +1,7 @@
 //! op spmv
-//! choose EDGE 3
+//
 //! let KEEP 24
-//! format bell EDGE=EDGE
+//! format bell EDGE=3
 //! launch multiply grid=ceildiv(rows,128) block=128
 
 // Blocked ELLPACK (Choi, Singh and Vuduc, 2010): a thread per row reads its row of each block as
