@@ -88,6 +88,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "put": ("put", "stream_out", "write", "store_vec"),
     "to": ("to", "where", "dest"),
     "from": ("from", "src", "Bcol", "dense_col"),
+    "work": ("work", "go", "do_block", "body"),
     "load": ("load", "fetch", "get"),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from suite.problem import Op
-from training.teacher.parts import ALL, LOAD, STREAM, kept
+from training.teacher.parts import ALL, STREAM, load_of
 from training.teacher.spmv_rows import BLOCKS, start
 from training.teacher.strategy import Draft, Parameters, Strategy
 from training.teacher.writing import Lines, Writing
@@ -16,11 +16,7 @@ def _dia(p: Parameters, w: Writing) -> Draft:
     rows = int(p["rows"])
     draft = start(p, Op.SPMV, "dia", f"{rows} rows a thread" if rows > 1 else "A row a thread")
     draft.idea += ", diagonal by diagonal: no column indices are read."
-    decide: Lines = []
-    hint = {"none": "", "stream": STREAM, "keep": "load"}[str(p["hint"])]
-    if hint == "load":
-        draft.functions += LOAD
-        decide = kept(w, "diags * pitch * sizeof(real)")
+    hint = load_of(draft, p, "diags * pitch * sizeof(real)")
 
     def shift(text: str, i: str) -> str:
         return text if i == "0" else f"{text} + {i} * BLOCK"
@@ -56,7 +52,7 @@ def _dia(p: Parameters, w: Writing) -> Draft:
             f"(long long)blockIdx.x * {'(BLOCK * ROWS)' if rows > 1 else 'BLOCK'}",
         )
     ]
-    work = ["real sum = 0;" if rows == 1 else "real sum[ROWS] = {};", *decide]
+    work = ["real sum = 0;" if rows == 1 else "real sum[ROWS] = {};"]
     if p["edge"] == "apart":
         inside = (
             f"base >= reach && base + {per_block} <= rows && base + {per_block} + reach <= cols"

@@ -88,7 +88,7 @@ def _csr(p: Parameters, w: Writing) -> Draft:
         inner = [
             *w.define("int", "begin", "row_ptr[row]"),
             *w.define("int", "end", "row_ptr[row + 1]"),
-            *hinted(w, draft, p, "nnz", row_sum),
+            *hinted(draft, p, "nnz", row_sum),
         ]
         if lanes == 1:
             own = ["real sum = 0;", *inner, "y[row] = sum;"]
@@ -170,7 +170,7 @@ def ell_rows(w: Writing, draft: Draft, p: Parameters) -> Lines:
         )
         return loads(w, p, Walk("0", "width", "1", walk.col, walk.val))
 
-    body = ["real sum = 0;", *hinted(w, draft, p, "width * pitch", row_sum), "y[row] = sum;"]
+    body = ["real sum = 0;", *hinted(draft, p, "width * pitch", row_sum), "y[row] = sum;"]
     return [
         *w.define("long long", "row", w.global_thread("BLOCK")),
         *w.guarded("row < rows", "row >= rows", body),
@@ -195,7 +195,7 @@ def _ell(p: Parameters, w: Writing) -> Draft:
         return loads(w, p, walk)
 
     inner = w.define("int", "length", "row_len[row]") if end == "length" else []
-    inner = [*inner, *hinted(w, draft, p, "nnz", row_sum)]
+    inner = [*inner, *hinted(draft, p, "nnz", row_sum)]
     if lanes == 1:
         own = ["real sum = 0;", *inner, "y[row] = sum;"]
         body = [
@@ -250,7 +250,7 @@ def _sell(p: Parameters, w: Writing) -> Draft:
         *w.define("int", "slice", w.over("unit", "SLICE", height)),
         *w.define("int", "begin", f"slice_ptr[slice] + {place}"),
         *w.define("int", "end", "slice_ptr[slice + 1]"),
-        *hinted(w, draft, p, "slots", row_sum),
+        *hinted(draft, p, "slots", row_sum),
     ]
     direct = p["sigma"] == 1  # rows are where they were
     row = [] if direct else w.define("int", "row", "perm[unit]")
