@@ -8,6 +8,7 @@ from suite.problem import Op
 from training.teacher import dense
 from training.teacher.spmm_rows import SHAPE, stream_hint
 from training.teacher.spmv_balanced import search
+from training.teacher.spmv_packed import FIELDS, VECTORS, read_vector
 from training.teacher.spmv_rows import start
 from training.teacher.strategy import Draft, Parameters, Strategy
 from training.teacher.writing import Lines, Writing, deeper
@@ -32,9 +33,6 @@ def _dia(p: Parameters, w: Writing) -> Draft:
     lines, geometry = dense.place(w, draft, p, units, "unit", "int")
     kind = dense.vector_of(p)
 
-    def name(i: str, array: str) -> str:
-        return f"{array}[{i}]"
-
     def shifted(what: str, i: str) -> str:
         return what if i == "0" else f"{what} + {i}"
 
@@ -45,24 +43,7 @@ def _dia(p: Parameters, w: Writing) -> Draft:
         value = w.fetch("vals", shifted("slot", i), stream_hint(p))
         return dense.add(w, draft, p, value, f"dense[{i}]", f"sum[{i}]")
 
-    if p["window"] == "slides":
-        draft.idea += " Where diagonals are neighbours, a window of rows of B slides along."
-        load = w.when(
-            "k > 0 && offsets[k] == offsets[k - 1] + 1",
-            [
-                *w.repeat_each(
-                    "i",
-                    "ROWS - 1",
-                    rows - 1,
-                    lambda i: [f"dense[{i}] = dense[{int(i) + 1 if i.isdigit() else f'{i} + 1'}];"],
-                ),
-                f"dense[ROWS - 1] = {_clamped(p, 'col + ROWS - 1')};",
-            ],
-            w.repeat_each("i", "ROWS", rows, fresh),
-        )
-        before, inner = [f"{kind} dense[ROWS];"], load
-    else:
-        before, inner = [], [f"{kind} dense[ROWS];", *w.repeat_each("i", "ROWS", rows, fresh)]
+    inner = [f"{kind} dense[ROWS];", *w.repeat_each("i", "ROWS", rows, fresh)]
 
     def put(i: str) -> Lines:
         lines = dense.store(
@@ -79,7 +60,6 @@ def _dia(p: Parameters, w: Writing) -> Draft:
             [
                 *dense.pointers(w, p),
                 f"{kind} sum[ROWS] = {{}};",
-                *before,
                 *w.each(
                     "int",
                     "k",
@@ -116,29 +96,58 @@ def _bsr(p: Parameters, w: Writing) -> Draft:
     lines, geometry = dense.place(w, draft, p, "block_rows", "block_row")
     kind = dense.vector_of(p)
 
-    def column(j: str) -> Lines:
+    def below(j: str) -> Lines:
         col = "col" if j == "0" else f"col + {j}"
+        load = _clamped(p, col).replace(f"min(max({col}, 0), ", f"min({col}, ")
+        return [f"dense[{j}] = {load};"]
 
-        def add(i: str) -> Lines:
-            row = "" if i == "0" else f" + {i} * EDGE"
-            value = w.fetch("vals", f"slot{row}{'' if j == '0' else f' + {j}'}", stream_hint(p))
-            return dense.add(w, draft, p, value, "dense", f"sum[{i}]")
+    wide = {2: 2, 4: 4, 8: 4}.get(edge, 1)
+    hint = stream_hint(p) if wide < 4 else ""
+    vector = VECTORS[wide]
 
-        load = w.define(
-            kind, "dense", _clamped(p, col).replace(f"min(max({col}, 0), ", f"min({col}, ")
-        )
-        return [*load, *w.repeat_each("i", "EDGE", edge, add)]
+    def row_of_block(i: str) -> Lines:
+        row = "" if i == "0" else f" + {i} * EDGE"
+        if wide == 1:
+            return w.unrolled(
+                "j",
+                "EDGE",
+                edge,
+                lambda j: dense.add(
+                    w,
+                    draft,
+                    p,
+                    w.fetch("vals", f"slot{row}{'' if j == '0' else f' + {j}'}", hint),
+                    f"dense[{j}]",
+                    f"sum[{i}]",
+                ),
+            )
+
+        def piece(at: str) -> Lines:
+            more = row if at == "0" else f"{row} + {at}"
+            return [
+                *w.define(vector, "val", read_vector(vector, f"vals + slot{more}", hint)),
+                *[
+                    line
+                    for n, f in enumerate(FIELDS[:wide])
+                    for line in dense.add(
+                        w,
+                        draft,
+                        p,
+                        f"val.{f}",
+                        f"dense[{int(at) + n if at.isdigit() else f'{at} + {n}'}]",
+                        f"sum[{i}]",
+                    )
+                ],
+            ]
+
+        if edge == wide:
+            return piece("0")
+        return ["#pragma unroll", f"for (int j = 0; j < EDGE; j += {wide}) {{", *deeper(piece("j")), "}"]
 
     def put(i: str) -> Lines:
         row = "row" if i == "0" else f"(row + {i})"
         return w.when(f"{row.strip('()')} < rows", dense.store(w, draft, p, row, f"sum[{i}]"))
 
-    pragma = [
-        "#pragma unroll",
-        f"for (int j = 0; j < EDGE; {w.count('j', '1')}) {{",
-        *deeper(column("j")),
-        "}",
-    ]
     body = [
         *lines,
         *w.guarded(
@@ -157,7 +166,9 @@ def _bsr(p: Parameters, w: Writing) -> Draft:
                     [
                         *w.define("int", "col", "col_idx[k] * EDGE"),
                         *w.define("size_t", "slot", "(size_t)k * (EDGE * EDGE)"),
-                        *pragma,
+                        f"{kind} dense[EDGE];",
+                        *w.unrolled("j", "EDGE", edge, below),
+                        *w.unrolled("i", "EDGE", edge, row_of_block),
                     ],
                     int(p["depth"]),
                 ),
@@ -310,13 +321,12 @@ def _long(p: Parameters, w: Writing) -> Draft:
 
 
 def _fits(p: Parameters) -> bool:
-    """Whether sums stay in registers and teams in a block; a window needs rows to slide over."""
+    """Whether sums stay in registers and teams in a block."""
     held = int(p.get("rows", p.get("edge", 1))) * int(p["vec"])
     return (
         held <= 32
         and (held <= 8 or int(p["block"]) <= 256)
         and int(p["lanes"]) <= int(p["block"])
-        and not (p.get("window") == "slides" and (p["rows"] == 1 or p["depth"] != 1))
     )
 
 
@@ -325,14 +335,7 @@ STRATEGIES = (
     Strategy(
         "spmm dia",
         Op.SPMM,
-        {**SHAPE, "rows": (1, 2, 4, 8), "window": ("none",), "depth": (1, 2, 4), "place": PLACES},
-        _dia,
-        _fits,
-    ),
-    Strategy(
-        "spmm dia window",
-        Op.SPMM,
-        {**SHAPE, "rows": (2, 4, 8), "window": ("slides",), "depth": (1,), "place": PLACES},
+        {**SHAPE, "rows": (1, 2, 4, 8), "depth": (1, 2, 4), "place": PLACES},
         _dia,
         _fits,
     ),

@@ -16,8 +16,9 @@ from training.teacher.parts import (
 from training.teacher.strategy import Draft, Parameters, Strategy
 from training.teacher.writing import Lines, Writing
 
-BOUNDS = {  # registers: as the compiler likes, at most 64, at most 32
+BOUNDS = {  # registers: as the compiler likes, at most 128, 64, 32
     "none": "",
+    "quarter": "__launch_bounds__(BLOCK, 512 / BLOCK)",
     "half": "__launch_bounds__(BLOCK, 1024 / BLOCK)",
     "full": "__launch_bounds__(BLOCK, 2048 / BLOCK)",
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from suite.problem import Op
 from training.teacher.parts import ALL, STREAM, sum_lanes
 from training.teacher.spmv_packed import read_vector
@@ -11,63 +13,135 @@ from training.teacher.writing import Writing, deeper
 
 
 def _coltile(p: Parameters, w: Writing) -> Draft:
+    # It is long as it is.
+    w = replace(w, comments="none", signature="wrapped", repeat="pragma", step="before")
+    w = replace(w, braces="few", add="plus", address="element", local="plain")
+    staged, ahead = p["finish"] == "stage", p["form"] == "ahead"
     draft = start(
         p,
         Op.SPMV,
         f"coltile TILE={p['tile']}",
         "Entries by tiles of columns, whose x lies in shared memory: gathers cost next to nothing.",
     )
+    if staged and ahead:
+        draft.idea = ""
     del draft.constants["TILE"]
+    draft.constants.pop("BATCH", None)
     draft.init_zero = True
     hint = STREAM if p["hint"] == "stream" else ""
     add = f"atomicAdd({w.at('y', 'first_row + tile_rows[slot + row]')}, sum);"
-    each = [
-        *w.when("heads >> i & 1", [*w.when("i > 0", [add]), "++row;", "sum = 0;"]),
-        "sum += ((const real*)val)[i] * shared_x[((const unsigned short*)&col)[i]];",
-    ]
-    if p["finish"] == "scan":
-        take = [
-            f"const real below = __shfl_up_sync({ALL}, sum, step);",
-            f"const int run_row = __shfl_up_sync({ALL}, row, step);",
-            *w.when("lane >= step && run_row == row", ["sum += below;"]),
-        ]
-        last = [
-            *w.double("step", "1", "32", take),
-            f"const int next = __shfl_down_sync({ALL}, row, 1);",
-            *w.when("lane == 31 || next != row", [add]),
-        ]
-    else:
-        last = [add]
-
-    def read_values(i: str) -> str:
-        return read_vector("uint4", f"tile_vals + slot + ({i} * 32 + lane) * VECTOR", hint)
-
-    chunk = [
-        *w.define("size_t", "slot", "(size_t)k * CHUNK"),
-        *w.define("int", "first_row", "(chunk_info[k] >> 12) * ROW_BLOCK"),
-        *w.define("unsigned", "heads", w.fetch("tile_heads", "(size_t)k * 32 + lane", hint)),
-        *w.define("uint4", "col", read_vector("uint4", "tile_cols + slot + lane * EACH", hint)),
-        "uint4 val[EACH / VECTOR];",
+    # Members have names that are nothing else's, since those are not replaced after a dot.
+    names = ("flags", "columns", "values") if ahead else ("heads", "col", "val")
+    held = [f"unsigned {names[0]};", f"uint4 {names[1]}, {names[2]}[EACH / VECTOR];"]
+    own = "next." if ahead else ""
+    ask = [
+        *w.define("size_t", "slot", f"(size_t){'wanted' if ahead else 'k'} * CHUNK"),
+        f"{own}{names[0]} = {w.fetch('tile_heads', 'slot / 8 + lane', hint)};",
+        f"{own}{names[1]} = {read_vector('uint4', 'tile_cols + slot + lane * EACH', hint)};",
         *w.unrolled(
             "i",
             "EACH / VECTOR",
             0,
-            lambda i: [f"val[{i}] = {read_values(i)};"],
+            lambda i: [
+                f"{own}{names[2]}[{i}] = "
+                + read_vector("uint4", f"tile_vals + slot + ({i} * 32 + lane) * VECTOR", hint)
+                + ";"
+            ],
         ),
-        "int row = (int)(heads >> 8) - 1;",
-        "real sum = 0;",
+    ]
+    bits = "now.flags" if ahead else "heads"
+    number = "((const unsigned short*)&col)[i]"
+    value = "((const real*)val)[i]"
+    if ahead:
+        number = number.replace("col", "now.columns")
+        value = value.replace("val", "now.values")
+        draft.functions += ["struct Share {", *deeper(held), "};"]
+    each = [
+        *w.when(
+            f"{bits} >> i & 1",
+            [
+                *(
+                    ["if (row < before)", "\tlead = sum;", "else", "\tstage[row + row / 32] = sum;"]
+                    if staged
+                    else w.when("i > 0", [add])
+                ),
+                "++row;",
+                "sum = 0;",
+            ],
+        ),
+        f"sum += {value} * shared_x[{number}];",
+    ]
+    take = [
+        f"const real below = __shfl_up_sync({ALL}, sum, step);",
+        f"const int run_row = __shfl_up_sync({ALL}, row, step);",
+        *w.when("lane >= step && run_row == row", ["sum += below;"]),
+    ]
+    scan = w.double("step", "1", "32", take)
+    if staged:
+        finish = [
+            *scan,
+            f"const real carry = __shfl_up_sync({ALL}, sum, 1);",
+            *w.when(
+                "row >= before && before > 0",
+                ["stage[before - 1 + (before - 1) / 32] = carry + lead;"],
+            ),
+            *w.when("lane == 31", ["stage[row + row / 32] = sum;"]),
+            "__syncwarp();",
+            *w.each(
+                "int",
+                "i",
+                "lane",
+                "i < (chunk_info[k] & 4095)",
+                "32",
+                [
+                    f"atomicAdd({w.at('y', 'first_row + tile_rows[slot + i]')},"
+                    " stage[i + i / 32]);"
+                ],
+                4,
+            ),
+            "__syncwarp();",
+        ]
+    elif p["finish"] == "scan":
+        finish = [
+            *scan,
+            f"const int next_row = __shfl_down_sync({ALL}, row, 1);",
+            *w.when("lane == 31 || next_row != row", [add]),
+        ]
+    else:
+        finish = [add]
+    if ahead:
+        load = [
+            "const Share now = next;",
+            "ask(min(k + BLOCK / 32, end - 1));",
+            *w.define("size_t", "slot", "(size_t)k * CHUNK"),
+        ]
+    else:
+        load = [*held, *ask]
+    chunk = [
+        *load,
+        *w.define("int", "first_row", "(chunk_info[k] >> 12) * ROW_BLOCK"),
+        *(w.define("int", "before", f"{bits} >> 8") if staged else []),
+        "int row = before - 1;" if staged else f"int row = (int)({bits} >> 8) - 1;",
+        "real sum = 0;" if not staged else "real sum = 0, lead = 0;",
         *w.unrolled("i", "EACH", 0, lambda _: each),
-        *last,
+        *finish,
     ]
     body = [
         "extern __shared__ real shared_x[];",
         *w.define("int", "lane", w.rest("threadIdx.x", "32", 32)),
-        *w.define("int", "row_blocks", "row_blocks_of(rows)"),
+        *w.define("int", "warp", "threadIdx.x / 32"),
+        *(
+            [f"real* stage = shared_x + COLS + warp * (CHUNK + CHUNK / 32);"] if staged else []
+        ),
         *w.define("int4", "span", "((const int4*)spans)[blockIdx.x]"),
-        "int first = span.x, end = span.y, at = span.z;",
+        "int first = span.x, at = span.z;",
+        *(["Share next;", "const auto ask = [&](int wanted) {", *deeper(ask), "};"] if ahead else []),
         "while (first < span.w) {",
         *deeper(
             [
+                f"while (bucket_chunk[(at + 1) * row_blocks_of(rows)] <= first) {w.count('at', '1')};",
+                *w.define("int", "end", "min(span.w, bucket_chunk[(at + 1) * row_blocks_of(rows)])"),
+                *(["ask(min(first + warp, end - 1));"] if ahead else []),
                 "__syncthreads();",
                 *w.each(
                     "int",
@@ -76,29 +150,19 @@ def _coltile(p: Parameters, w: Writing) -> Draft:
                     "i < min(COLS, cols - at * COLS)",
                     "BLOCK",
                     ["shared_x[i] = x[at * COLS + i];"],
-                    int(p["depth"]),
                 ),
                 "__syncthreads();",
-                *w.each(
-                    "int",
-                    "k",
-                    f"first + {w.over('threadIdx.x', '32', 32)}",
-                    "k < end",
-                    "BLOCK / 32",
-                    chunk,
-                ),
+                *w.each("int", "k", f"first + warp", "k < end", "BLOCK / 32", chunk),
                 "first = end;",
-                "if (first >= span.w) break;",
-                "do {",
-                f"\t{w.count('at', '1')};",
-                "} while (bucket_chunk[(at + 1) * row_blocks] <= first);",
-                "end = min(span.w, bucket_chunk[(at + 1) * row_blocks]);",
             ]
         ),
         "}",
     ]
-    draft.launches.append("multiply grid=min(max_shares,nnz) block=TILE//144 shared=TILE")
-    draft.kernels.append(("multiply", "", body))
+    more = "+TILE//144*33*itemsize//4" if staged else ""
+    draft.launches.append(
+        f"multiply grid=min(max_shares,nnz) block=TILE//144 shared=TILE{more}"
+    )
+    draft.kernels.append(("multiply", "__launch_bounds__(BLOCK)", body))
     return draft
 
 
@@ -258,8 +322,14 @@ STRATEGIES = (
     Strategy(
         "spmv coltile",
         Op.SPMV,
-        {"tile": (36864, 73728, 147456), "finish": ("scan", "each"), **LIGHT},
+        {
+            "tile": (73728, 147456),
+            "finish": ("stage", "scan", "each"),
+            "form": ("loop", "ahead"),
+            "hint": ("none", "stream"),
+        },
         _coltile,
+        lambda p: p["hint"] == "none" or (p["finish"], p["form"]) != ("stage", "ahead"),
     ),
     Strategy(
         "spmv csr bins",

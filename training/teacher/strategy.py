@@ -28,7 +28,7 @@ class Draft:
     Attributes:
         op: Operation.
         fmt: The ``//! format`` line.
-        idea: One or two sentences for the comment on top.
+        idea: One or two sentences for the comment on top; empty where the program is long.
         constants: ``//! let`` by name.
         requires: Conditions.
         arrays: ``derived`` and ``workspace`` lines: kind, name, type, size.
@@ -83,7 +83,7 @@ class Draft:
         if w.constants == "constexpr":  # the header's arithmetic does not see them
             head = [_numbers(line, constants) for line in head]
         lines = [f"//! {line}" for line in head] + [""]
-        if w.comments != "none":
+        if w.comments != "none" and self.idea:
             lines += _wrapped(self.idea)
         if w.constants == "constexpr":
             code = {word for line in self._code_lines() for word in _WORD.findall(line)}
