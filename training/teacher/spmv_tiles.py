@@ -256,7 +256,9 @@ def _hyb(p: Parameters, w: Writing) -> Draft:
         f"x[{w.fetch('ell_col', 'slot + k * 32', hint)}]",
     )
     rows = [
-        *w.define("long long", "row", w.global_thread("BLOCK")),
+        *w.define(
+            "long long", "row", "(long long)(blockIdx.x - tail_blocks) * BLOCK + threadIdx.x"
+        ),
         *w.guarded(
             "row < rows",
             "row >= rows",
@@ -276,13 +278,14 @@ def _hyb(p: Parameters, w: Writing) -> Draft:
     product = w.product("sum", w.fetch("vals", "k", hint), f"x[{w.fetch('col_idx', 'k', hint)}]")
     lane = w.rest("threadIdx.x", "32", 32)
     warp = w.over(f"({w.global_thread('BLOCK')})", "32", 32)
-    by = w.over(f"gridDim.x * {w.threads('BLOCK')}", "32", 32)
-    pieces = w.each(
-        "int",
-        "i",
-        warp,
-        "i < counts[1]",
-        by,
+
+    def each_warp(count: str, blocks: str, body: Lines) -> Lines:
+        by = w.over(f"{blocks} * {w.threads('BLOCK')}", "32", 32)
+        return w.each("int", "i", warp, f"i < {count}", by, body)
+
+    pieces = each_warp(
+        "counts[1]",
+        "tail_blocks",
         [
             *w.define("int", "first", "piece_start[i]"),
             *w.define("int", "end", "first + piece_size[i]"),
@@ -292,12 +295,9 @@ def _hyb(p: Parameters, w: Writing) -> Draft:
             *w.when(f"{lane} == 0", ["piece_sum[i] = sum;"]),
         ],
     )
-    tails = w.each(
-        "int",
-        "i",
-        warp,
-        "i < counts[0]",
-        by,
+    tails = each_warp(
+        "counts[0]",
+        "gridDim.x",
         [
             *w.define("int", "row", "long_row[i]"),
             *w.define("int", "first", "long_first[i]"),
@@ -308,12 +308,108 @@ def _hyb(p: Parameters, w: Writing) -> Draft:
             *w.when(f"{lane} == 0", ["y[row] += sum;"]),
         ],
     )
+    both = [
+        *w.note("The first blocks take the pieces, while the others take the short rows."),
+        *w.choose("int", "tail_blocks", "longest > WIDTH", "WAVES * sms", "0"),
+        *w.when("blockIdx.x < tail_blocks", [*pieces, "return;"]),
+        *rows,
+    ]
+    draft.constants["WAVES"] = int(p["waves"])
     draft.launches += [
-        "multiply grid=ceildiv(rows,BLOCK) block=BLOCK",
-        "add_long grid=(longest>WIDTH)*4*sms block=BLOCK",
+        "multiply grid=(longest>WIDTH)*WAVES*sms+ceildiv(rows,BLOCK) block=BLOCK",
         "add_tail grid=(longest>WIDTH)*sms block=BLOCK",
     ]
-    draft.kernels += [("multiply", "", rows), ("add_long", "", pieces), ("add_tail", "", tails)]
+    draft.kernels += [("multiply", "", both), ("add_tail", "", tails)]
+    return draft
+
+
+def _planes(p: Parameters, w: Writing) -> Draft:
+    draft = start(
+        p,
+        Op.SPMV,
+        "csr",
+        "For short and empty rows: 32 rows have one start, and their lengths stand in bit planes,"
+        " so that next to nothing is read for a row.",
+    )
+    draft.requires.append("longest <= 15")
+    draft.arrays += [
+        ("derived", "planes", "unsigned", "4*ROWS*ceildiv(rows,32*ROWS)"),
+        ("derived", "starts", "int", "ROWS*ceildiv(rows,32*ROWS)"),
+    ]
+    draft.prepares.append("divide grid=ceildiv(rows,32*ROWS) block=32*ROWS")
+    hint = STREAM if p["hint"] == "stream" else ""
+    pack = [
+        *w.define("long long", "row", "(long long)blockIdx.x * (32 * ROWS) + threadIdx.x"),
+        *w.choose("int", "length", "row < rows", "row_ptr[row + 1] - row_ptr[row]", "0"),
+        *w.each(
+            "int",
+            "i",
+            "0",
+            "i < 4",
+            "1",
+            [
+                *w.define("unsigned", "bits", f"__ballot_sync({ALL}, length >> i & 1)"),
+                *w.when(
+                    "threadIdx.x % 32 == 0",
+                    ["planes[i * (gridDim.x * ROWS) + row / 32] = bits;"],
+                ),
+            ],
+        ),
+        *w.when(
+            "threadIdx.x % 32 == 0", ["starts[row / 32] = row_ptr[min(row, (long long)rows)];"]
+        ),
+    ]
+
+    def find(i: str) -> Lines:
+        word = "word" if i == "0" else f"word + {i}"
+        return [
+            f"begin[{i}] = {w.fetch('starts', word, hint)};",
+            f"length[{i}] = 0;",
+            "#pragma unroll",
+            "for (int j = 0; j < 4; ++j) {",
+            *deeper(
+                [
+                    *w.define("unsigned", "bits", w.fetch("planes", f"j * words + {word}", hint)),
+                    f"length[{i}] += (bits >> lane & 1) << j;",
+                    f"begin[{i}] += __popc(bits & ((1u << lane) - 1)) << j;",
+                ]
+            ),
+            "}",
+        ]
+
+    def entry(i: str) -> Lines:
+        slot = f"begin[{i}] + k"
+        product = f"x[{w.fetch('col_idx', slot, hint)}]"
+        add = w.product(f"sum[{i}]", w.fetch("vals", slot, hint), product)
+        return w.when(f"k < length[{i}]", [add])
+
+    def store(i: str) -> Lines:
+        row = "row" if i == "0" else f"row + {i} * 32"
+        return w.when(f"{row} < rows", [f"y[{row}] = sum[{i}];"])
+
+    body = [
+        *w.define("int", "lane", w.rest("threadIdx.x", "32", 32)),
+        *w.define(
+            "long long", "word", f"{w.over('(' + w.global_thread('BLOCK') + ')', '32', 32)} * ROWS"
+        ),
+        *w.guarded(
+            "word * 32 < rows",
+            "word * 32 >= rows",
+            [
+                *w.define("int", "words", "((rows - 1) / (32 * ROWS) + 1) * ROWS"),
+                "int begin[ROWS], length[ROWS];",
+                "real sum[ROWS] = {};",
+                *w.unrolled("i", "ROWS", 0, find),
+                *w.each(
+                    "int", "k", "0", "k < longest", "1", w.unrolled("i", "ROWS", 0, entry)
+                ),
+                *w.define("long long", "row", "word * 32 + lane"),
+                *w.unrolled("i", "ROWS", 0, store),
+            ],
+        ),
+    ]
+    draft.launches.append("multiply grid=ceildiv(rows,BLOCK*ROWS) block=BLOCK")
+    draft.kernels += [("divide", "", pack), ("multiply", "", body)]
     return draft
 
 
@@ -338,6 +434,15 @@ STRATEGIES = (
         _bins,
     ),
     Strategy(
-        "spmv hyb pieces", Op.SPMV, {"width": (4, 8, 16, 32), "block": (128, 256), **LIGHT}, _hyb
+        "spmv hyb pieces",
+        Op.SPMV,
+        {"width": (4, 8, 16, 32), "waves": (4,), "block": (128, 256), **LIGHT, "depth": (2, 4, 8)},
+        _hyb,
+    ),
+    Strategy(
+        "spmv csr planes",
+        Op.SPMV,
+        {"rows": (1, 2, 4, 8), "block": (128, 256, 512), "hint": ("none", "stream")},
+        _planes,
     ),
 )
