@@ -12,6 +12,7 @@ FIELDS = "xyzw"
 KINDS = {1: "real", 2: "real2", 4: "real4"}
 PLACES = ("rows across", "rows down", "slices inside")
 
+
 def vector_of(p: Parameters) -> str:
     """Type of the columns that a thread takes at once."""
     return KINDS[int(p["vec"])]

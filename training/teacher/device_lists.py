@@ -300,9 +300,9 @@ STRATEGIES = (
         Op.SPMV,
         {
             "segment": (32768, 131072),
-            "tile": (49152, 98304),
+            "tile": (98304,),
             "block": (256, 512, 1024),
-            "depth": (2, 4, 8),
+            "depth": (2, 4),
             "hint": ("none", "stream"),
         },
         _buckets,
@@ -312,7 +312,7 @@ STRATEGIES = (
         Op.SPMM,
         {
             **SHAPE,
-            "piece": (32, 64, 128, 256),
+            "piece": (64, 128, 256),
             "depth": (4, 8),
             "place": ("rows across", "slices inside"),
         },

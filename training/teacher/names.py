@@ -103,7 +103,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "word": ("word", "group_id", "w32"),
     "words": ("words", "groups", "all_words"),
     "tail_blocks": ("tail_blocks", "helpers", "first_blocks"),
-    "ask": ("ask", "fetch_next", "prefetch"),
+    "ask": ("ask", "request", "prefetch"),
     "find_runs": ("find_runs", "count_runs", "measure_runs"),
     "runs": ("runs", "run_len", "neighbours"),
     "slide": ("slide", "advance", "move_on"),

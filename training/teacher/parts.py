@@ -105,9 +105,7 @@ def entries(
     ]
 
 
-def hinted(
-    draft: Draft, p: Parameters, size: str, lines: Callable[[str], Lines]
-) -> Lines:
+def hinted(draft: Draft, p: Parameters, size: str, lines: Callable[[str], Lines]) -> Lines:
     """Statements that read the matrix with a load hint.
 
     Args:

@@ -35,7 +35,7 @@ _SPMM = (spmm_rows, spmm_teams, spmm_other, spmm_blocks, device_lists)
 STRATEGIES: Mapping[str, Strategy] = {
     strategy.name: strategy for module in (*_SPMV, *_SPMM) for strategy in module.STRATEGIES
 }
-TRIES = 6  # combinations of a strategy that are tried before it is taken not to apply
+TRIES = 12  # combinations of a strategy that are tried before it is taken not to apply
 STEPS = 60  # attempts at a mutation that changes the text
 
 

@@ -28,8 +28,7 @@ def _window(p: Parameters, w: Writing) -> Draft:
         p,
         Op.SPMM,
         "dia",
-        f"{rows} neighbouring rows a thread, whose values on a diagonal are one vector. Along"
-        " neighbouring diagonals a window of rows of B slides through registers.",
+        "Along neighbouring diagonals a window of rows of B slides through registers.",
     )
     draft.requires.append("rows + cols < 2147480000")
     draft.arrays.append(("derived", "runs", "int", "diags"))
@@ -255,14 +254,13 @@ def _tile(p: Parameters, w: Writing) -> Draft:
     return draft
 
 
-BLOCKS: Choices = {**SHAPE, "lanes": (8, 16, 32), "place": ("rows across", "slices inside")}
+BLOCKS: Choices = {**SHAPE, "place": ("rows across", "slices inside")}
 STRATEGIES = (
     Strategy(
         "spmm dia window",
         Op.SPMM,
-        {**BLOCKS, "block": (128, 256, 512), "rows": (2, 4), "hint": ("none", "stream")},
+        {**BLOCKS, "rows": (2, 4)},
         _window,
-        lambda p: p["hint"] == "none" or p["rows"] == 2,
     ),
     Strategy(
         "spmm bsr tile",
@@ -270,12 +268,12 @@ STRATEGIES = (
         {
             **BLOCKS,
             "bounds": ("none", "quarter"),
+            "lanes": (8, 32),
             "block": (128, 256),
-            "hint": ("none",),
             "edge": (4, 8),
             "depth": (1, 2),
         },
         _tile,
-        lambda p: int(p["edge"]) * int(p["depth"]) <= 8,
+        lambda p: int(p["edge"]) * int(p["depth"]) == 8,
     ),
 )

@@ -142,7 +142,12 @@ def _bsr(p: Parameters, w: Writing) -> Draft:
 
         if edge == wide:
             return piece("0")
-        return ["#pragma unroll", f"for (int j = 0; j < EDGE; j += {wide}) {{", *deeper(piece("j")), "}"]
+        return [
+            "#pragma unroll",
+            f"for (int j = 0; j < EDGE; j += {wide}) {{",
+            *deeper(piece("j")),
+            "}",
+        ]
 
     def put(i: str) -> Lines:
         row = "row" if i == "0" else f"(row + {i})"
@@ -231,13 +236,13 @@ def _runs(p: Parameters, w: Writing) -> Draft:
 
 
 def _long(p: Parameters, w: Writing) -> Draft:
-    w = dense.briefly(replace(w, comments="none"))
+    w = dense.briefly(replace(w, comments="none", signature="wrapped", add="plus"))
+    lanes, width = int(p["lanes"]), int(p["vec"])
     draft = start(
         p,
         Op.SPMM,
-        "csr",
-        "A team for each row of up to LIMIT entries; longer rows are cut into"
-        " pieces with a team each, which add to C.",
+        f"csr_pieces PIECE={p['piece']}",
+        "A team for each row of up to PIECE entries, a warp for each part of a longer one.",
     )
     draft.functions += search(w)
     hint = stream_hint(p)
@@ -246,10 +251,6 @@ def _long(p: Parameters, w: Writing) -> Draft:
         w, draft, p, w.fetch("vals", "k", hint), dense.from_b(p, w.fetch("col_idx", "k", hint))
     )
     zero = f"{dense.vector_of(p)} sum = {dense.zero_of(p)};"
-    bounds = [
-        *w.define("int", "begin", "row_ptr[row]"),
-        *w.define("int", "end", "row_ptr[row + 1]"),
-    ]
     one = [
         *lines,
         *w.guarded(
@@ -257,66 +258,62 @@ def _long(p: Parameters, w: Writing) -> Draft:
             "row >= rows || at >= length",
             [
                 *dense.pointers(w, p),
-                *bounds,
+                *w.define("int", "begin", "row_ptr[row]"),
+                *w.define("int", "end", "row_ptr[row + 1]"),
                 zero,
                 *w.when(
-                    "end - begin <= LIMIT",
+                    "end - begin <= PIECE",
                     w.each("int", "k", "begin", "k < end", "1", product, int(p["depth"])),
                 ),
                 *dense.store(w, draft, p, "row"),
             ],
         ),
     ]
-    requires = list(draft.requires)
-    lines, pieces = dense.place(w, draft, p, "ceildiv(nnz,LIMIT)", "unit", "int")
-    draft.requires = requires
-    piece = [
-        *lines,
-        *w.define("int", "first", "unit * LIMIT"),
-        *w.guarded(
-            "unit < (nnz - 1) / LIMIT + 1 && at < length",
-            "unit >= (nnz - 1) / LIMIT + 1 || at >= length",
+    team = w.over("threadIdx.x", "LANES", lanes)
+    part = [
+        *w.define("int", "first", "parts[3 * unit + 1]"),
+        *w.define("int", "end", "first + parts[3 * unit + 2]"),
+        zero,
+        *w.when(
+            "at < length",
+            w.each(
+                "int",
+                "k",
+                f"first + {team}" if lanes < 32 else "first",
+                "k < end",
+                "32 / LANES" if lanes < 32 else "1",
+                product,
+                8,
+            ),
+        ),
+        *(dense.sum_teams(w, p, "16", "LANES - 1") if lanes < 32 else []),
+        *w.when(
+            "threadIdx.x < LANES && at < length" if lanes < 32 else "at < length",
             [
-                *dense.pointers(w, p),
-                *w.define("int", "last", "min(nnz - first, LIMIT) + first"),
-                *w.define("int", "low", "row_of(first, rows, row_ptr)"),
-                *w.define("int", "high", "row_of(last - 1, rows, row_ptr)"),
-                *w.note("Only the first and the last row of a piece can be long."),
-                *w.each(
-                    "int",
-                    "row",
-                    "low",
-                    "row <= high",
-                    "max(high - low, 1)",
-                    [
-                        *bounds,
-                        *w.when(
-                            "end - begin > LIMIT",
-                            [
-                                zero,
-                                *w.each(
-                                    "int",
-                                    "k",
-                                    "max(begin, first)",
-                                    "k < min(end, last)",
-                                    "1",
-                                    product,
-                                    int(p["depth"]),
-                                ),
-                                *dense.add_to(w, draft, p, "row"),
-                            ],
-                        ),
-                    ],
-                ),
+                *w.define("int", "row", "row_of(first, rows, row_ptr)"),
+                *dense.add_to(w, draft, p, "row"),
             ],
         ),
     ]
-    where, shape = pieces.split(" ")
+    long = [
+        *w.define("int", "length", f"n / {width}" if width > 1 else "n"),
+        *w.define("int", "at", f"blockIdx.y * LANES + {w.rest('threadIdx.x', 'LANES', lanes)}"),
+        *dense.pointers(w, p),
+        *w.each(
+            "int",
+            "unit",
+            "blockIdx.x * 8 + threadIdx.y",
+            "unit < counts[0]",
+            "gridDim.x * 8",
+            part,
+        ),
+    ]
+    wide = f"ceildiv(n,{width}*LANES)" if width > 1 else "ceildiv(n,LANES)"
     draft.launches += [
         f"multiply {geometry}",
-        f"add_long {where.replace('grid=', 'grid=(longest>LIMIT)*', 1)} {shape}",
+        f"add_long grid=(longest>PIECE)*min(ceildiv(max_parts,8),8*sms),{wide} block=32,8",
     ]
-    draft.kernels += [("multiply", "", one), ("add_long", "", piece)]
+    draft.kernels += [("multiply", "", one), ("add_long", "", long)]
     return draft
 
 
@@ -324,9 +321,7 @@ def _fits(p: Parameters) -> bool:
     """Whether sums stay in registers and teams in a block."""
     held = int(p.get("rows", p.get("edge", 1))) * int(p["vec"])
     return (
-        held <= 32
-        and (held <= 8 or int(p["block"]) <= 256)
-        and int(p["lanes"]) <= int(p["block"])
+        held <= 32 and (held <= 8 or int(p["block"]) <= 256) and int(p["lanes"]) <= int(p["block"])
     )
 
 
@@ -342,7 +337,14 @@ STRATEGIES = (
     Strategy(
         "spmm bsr",
         Op.SPMM,
-        {**SHAPE, "edge": (2, 3, 4, 8), "depth": (1, 2), "place": PLACES},
+        {
+            **SHAPE,
+            "bounds": ("half", "quarter"),
+            "lanes": (8, 32),
+            "edge": (2, 3),
+            "depth": (1, 2),
+            "place": PLACES,
+        },
         _bsr,
         _fits,
     ),
@@ -365,8 +367,8 @@ STRATEGIES = (
         {
             **SHAPE,
             "store": ("plain",),
-            "limit": (256, 1024, 4096),
-            "depth": (1, 2, 4),
+            "piece": (64, 256, 1024),
+            "depth": (2, 4, 8),
             "place": ("rows across",),
         },
         _long,

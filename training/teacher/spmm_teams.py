@@ -95,8 +95,7 @@ def _team(p: Parameters, w: Writing) -> Draft:
             draft.requires.append(f"n % {width} == 0")
         wide = f"ceildiv(n,{width}*LANES)" if width > 1 else "ceildiv(n,LANES)"
         geometry = (
-            f"grid=ceildiv(rows,BLOCK//(LANES*SPLIT)),{wide}"
-            " block=LANES*SPLIT,BLOCK//(LANES*SPLIT)"
+            f"grid=ceildiv(rows,BLOCK//(LANES*SPLIT)),{wide} block=LANES*SPLIT,BLOCK//(LANES*SPLIT)"
         )
         lines = [
             *w.define("int", "length", f"n / {width}" if width > 1 else "n"),
@@ -289,10 +288,12 @@ STRATEGIES = (
         {
             **SHAPE,
             "load": ("team",),
+            "hint": ("none", "stream"),
             "form": ("batch",),
             "depth": (4, 8),
+            "lanes": (8, 16),
             "split": (1,),
-            "block": (256, 512, 1024),
+            "block": (512, 1024),
             "waves": (1, 2),
         },
         _march,
@@ -303,6 +304,7 @@ STRATEGIES = (
         Op.SPMM,
         {
             **SHAPE,
+            "hint": ("none", "stream"),
             "form": ("batch",),
             "depth": (4, 8),
             "split": (1,),
@@ -316,6 +318,7 @@ STRATEGIES = (
         Op.SPMM,
         {
             **SHAPE,
+            "hint": ("none", "stream"),
             "lanes": (8, 16),
             "form": ("batch",),
             "depth": (4, 8),
@@ -328,7 +331,14 @@ STRATEGIES = (
     Strategy(
         "spmm csr staged",
         Op.SPMM,
-        {**SHAPE, "lanes": (32,), "form": ("loop",), "depth": (1, 2, 4, 8), "place": dense.PLACES},
+        {
+            **SHAPE,
+            "hint": ("none", "stream"),
+            "lanes": (32,),
+            "form": ("loop",),
+            "depth": (2, 4, 8),
+            "place": dense.PLACES,
+        },
         _staged,
         sensible,
     ),

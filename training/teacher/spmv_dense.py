@@ -53,17 +53,12 @@ def _dia(p: Parameters, w: Writing) -> Draft:
         )
     ]
     work = ["real sum = 0;" if rows == 1 else "real sum[ROWS] = {};"]
-    if p["edge"] == "apart":
-        inside = (
-            f"base >= reach && base + {per_block} <= rows && base + {per_block} + reach <= cols"
-        )
-        work += [
-            *w.note("No diagonal of these rows leaves the matrix."),
-            *w.define("bool", "inside", inside),
-            *w.when("inside", diagonals(True), diagonals(False)),
-        ]
-    else:
-        work += diagonals(False)
+    inside = f"base >= reach && base + {per_block} <= rows && base + {per_block} + reach <= cols"
+    work += [
+        *w.note("No diagonal of these rows leaves the matrix."),
+        *w.define("bool", "inside", inside),
+        *w.when("inside", diagonals(True), diagonals(False)),
+    ]
     work += w.repeat_each("i", "ROWS", rows, store)
     body = [
         *base,
@@ -282,6 +277,10 @@ def _bsr_values(p: Parameters, w: Writing) -> Draft:
     return draft
 
 
+def _within_a_warp(p: Parameters) -> bool:
+    return int(p["edge"]) * int(p["lanes"]) <= 32
+
+
 def _team_fits(p: Parameters) -> bool:
     """Whether a team is within a warp, and each of its threads has a whole vector of a row."""
     edge, wide = int(p["edge"]), int(p["wide"])
@@ -295,35 +294,28 @@ STRATEGIES = (
         Op.SPMV,
         {
             "block": BLOCKS,
-            "bounds": ("none", "half"),
-            "rows": (1, 2, 4, 8),
-            "edge": ("checked", "apart"),
-            "depth": (1, 2, 4, 8),
+            "bounds": ("half",),  # also a licence for the registers of a batch
+            "rows": (2, 4, 8),
+            "depth": (2, 4),
             "hint": ("none", "stream", "keep"),
-            "keep": (12, 24, 36),
+            "keep": (24,),
         },
         _dia,
-        lambda p: p["hint"] == "keep" or p["keep"] == 24,
+        lambda p: int(p["rows"]) * int(p["depth"]) <= 16,
     ),
     Strategy(
         "spmv dia vectors",
         Op.SPMV,
-        {"block": BLOCKS, "rows": (2, 4), "depth": (1, 2, 4, 8), "hint": ("none", "stream")},
+        {"block": BLOCKS, "rows": (2, 4), "depth": (1, 2, 4), "hint": ("none", "stream")},
         _dia_vectors,
         lambda p: p["rows"] == 2 or p["hint"] == "none",
     ),
     Strategy(
         "spmv bsr rows",
         Op.SPMV,
-        {"edge": (2, 3, 4, 5, 8, 16), "lanes": (1,), "block": BLOCKS, **LIGHT},
+        {"edge": (2, 3, 4, 5, 8, 16), "lanes": (1, 2, 4, 8), "block": BLOCKS, **LIGHT},
         _bsr_rows,
-    ),
-    Strategy(
-        "spmv bsr teams",
-        Op.SPMV,
-        {"edge": (2, 4, 8), "lanes": (2, 4, 8), "block": BLOCKS, **LIGHT},
-        _bsr_rows,
-        lambda p: int(p["edge"]) * int(p["lanes"]) <= 32,
+        lambda p: p["lanes"] == 1 or (p["edge"] in (2, 4, 8) and _within_a_warp(p)),
     ),
     Strategy(
         "spmv bsr values",

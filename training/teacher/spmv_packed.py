@@ -58,12 +58,10 @@ def _ell4(p: Parameters, w: Writing) -> Draft:
     hint = _loads(draft, p, "longest * pitch * (sizeof(real) + sizeof(Code))", True)
     by = "LANES" if lanes > 1 else "1"
     row = "mine" if batch else "row"
-    group = w.define(
-        "size_t", "slot", f"4 * ((size_t){'at' if batch else 'k'} * pitch + {row})"
-    )
+    group = w.define("size_t", "slot", f"4 * ((size_t){'at' if batch else 'k'} * pitch + {row})")
     code = read_vector("Code4", "part_cols + slot", hint)
     four = read_vector("real4", "packed + slot", hint)
-    single = w.define("size_t", "slot", f"(size_t)k * pitch + {row}")
+    single = w.define("size_t", "slot", f"(size_t)j * pitch + {row}")
     rest = [*single, w.product("sum", "packed[slot]", "from[part_cols[slot]]")]
     first = "lane" if lanes > 1 else "0"
     tail = f"longest / 4 * 4{' + lane' if lanes > 1 else ''}"
@@ -97,7 +95,7 @@ def _ell4(p: Parameters, w: Writing) -> Draft:
         "const Code* part_cols = (const Code*)codes;",
         f"const real* from = x + origin({row}, cols);",
         *groups,
-        *w.each("int", "k", tail, "k < longest", by, rest),
+        *w.each("int", "j", tail, "j < longest", by, rest),
     ]
     clamp = [
         *w.define("bool", "inside", "row < rows"),
@@ -294,31 +292,29 @@ def _sell16(p: Parameters, w: Writing) -> Draft:
 
 
 def _sensible(p: Parameters) -> bool:
-    """Whether a batch is more than one vector, and has room."""
-    edge, depth = int(p.get("edge", 4)), int(p["depth"])
-    return p["form"] == "loop" or (edge * depth <= 16 and (depth > 1 or edge == 16))
+    """Whether several vectors are under way, and a batch has room."""
+    edge, depth = int(p["edge"]), int(p["depth"])
+    return (depth > 1 or edge == 16) and edge * depth <= 16
 
 
-HINTS: Choices = {"hint": ("none", "stream", "keep"), "keep": (24,)}
+HINTS: Choices = {"hint": ("none", "keep"), "keep": (24,)}
 BLOCKS = (64, 128, 256)
 PACKED: Choices = {
-    "bounds": ("none", "half"),
     "form": ("loop", "batch"),
-    "depth": (1, 2, 4),
+    "depth": (2, 4),
     **HINTS,
 }
 STRATEGIES = (
     Strategy(
         "spmv ell4",
         Op.SPMV,
-        {"bits": (16, 32), "lanes": (1, 2, 4), "block": BLOCKS, **PACKED},
+        {"bits": (16, 32), "lanes": (1, 2), "block": BLOCKS, **PACKED},
         _ell4,
-        _sensible,
     ),
     Strategy(
         "spmv bell",
         Op.SPMV,
-        {"edge": (2, 3, 4, 8, 16), "block": BLOCKS, **PACKED},
+        {"edge": (2, 3, 4, 8, 16), "block": BLOCKS, **PACKED, "depth": (1, 2, 4)},
         _bell,
         _sensible,
     ),
@@ -326,10 +322,12 @@ STRATEGIES = (
         "spmv sell16",
         Op.SPMV,
         {
-            "sigma": (1, 256, 1024),
-            "lanes": (1, 2, 4),
+            "bounds": ("half",),  # a licence for the registers of a batch
+            "sigma": (1, 1024),
+            "lanes": (1, 2),
             "block": (128, 256),
-            **(PACKED | {"form": ("loop",)}),
+            **PACKED,
+            "form": ("loop",),
         },
         _sell16,
     ),

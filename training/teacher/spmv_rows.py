@@ -16,24 +16,23 @@ from training.teacher.parts import (
 from training.teacher.strategy import Draft, Parameters, Strategy
 from training.teacher.writing import Lines, Writing
 
-BOUNDS = {  # registers: as the compiler likes, at most 128, 64, 32
+BOUNDS = {  # registers: as the compiler likes, at most 128, 64
     "none": "",
     "quarter": "__launch_bounds__(BLOCK, 512 / BLOCK)",
     "half": "__launch_bounds__(BLOCK, 1024 / BLOCK)",
-    "full": "__launch_bounds__(BLOCK, 2048 / BLOCK)",
 }
 LOADS = {
-    "bounds": ("none", "half", "full"),
+    "bounds": ("none", "half"),
     "form": ("loop", "batch", "ahead"),
     "depth": (1, 2, 4, 8),
     "hint": ("none", "stream", "keep"),
-    "keep": (12, 24, 36),
+    "keep": (24,),
 }
 
 
 def sensible(p: Parameters) -> bool:
-    """Whether batches have more than one entry, and an amount is kept only where any is."""
-    return (p["form"] == "loop" or int(p["depth"]) > 1) and (p["hint"] == "keep" or p["keep"] == 24)
+    """Whether batches have more than one entry."""
+    return p["form"] == "loop" or int(p["depth"]) > 1
 
 
 def start(p: Parameters, op: Op, fmt: str, idea: str) -> Draft:
@@ -299,14 +298,13 @@ STRATEGIES = (
     Strategy(
         "spmv csr team",
         Op.SPMV,
-        {"lanes": (2, 4, 8, 16, 32), "block": BLOCKS, "map": MAPS, "columns": ("wide",), **LOADS},
-        _csr,
-        sensible,
-    ),
-    Strategy(
-        "spmv csr team narrow",
-        Op.SPMV,
-        {"lanes": (2, 4, 8, 16, 32), "block": BLOCKS, "map": MAPS, "columns": ("narrow",), **LOADS},
+        {
+            "lanes": (2, 4, 8, 16, 32),
+            "block": BLOCKS,
+            "map": ("direct", "stride"),
+            "columns": ("wide", "narrow"),
+            **LOADS,
+        },
         _csr,
         sensible,
     ),
@@ -356,8 +354,8 @@ STRATEGIES = (
         {
             "lanes": (1,),
             "block": BLOCKS,
-            "c": (4, 8, 16, 32, 64),
-            "sigma": (1, 256, 1024, 8192),
+            "c": (8, 32),
+            "sigma": (1, 1024),
             "columns": ("wide", "narrow"),
             **LOADS,
         },
@@ -370,7 +368,7 @@ STRATEGIES = (
         {
             "lanes": (2, 4, 8),
             "block": (128, 256, 512),
-            "c": (16, 32),
+            "c": (32,),
             "sigma": (1, 1024),
             "columns": ("wide", "narrow"),
             **LOADS,

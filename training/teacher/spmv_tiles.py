@@ -9,7 +9,7 @@ from training.teacher.parts import ALL, STREAM, sum_lanes
 from training.teacher.spmv_packed import read_vector
 from training.teacher.spmv_rows import start
 from training.teacher.strategy import Choices, Draft, Parameters, Strategy
-from training.teacher.writing import Writing, deeper
+from training.teacher.writing import Lines, Writing, deeper
 
 
 def _coltile(p: Parameters, w: Writing) -> Draft:
@@ -23,31 +23,25 @@ def _coltile(p: Parameters, w: Writing) -> Draft:
         f"coltile TILE={p['tile']}",
         "Entries by tiles of columns, whose x lies in shared memory: gathers cost next to nothing.",
     )
-    if staged and ahead:
+    if staged or ahead:
         draft.idea = ""
     del draft.constants["TILE"]
     draft.constants.pop("BATCH", None)
     draft.init_zero = True
+    first_row = "(chunk_info[k] >> 12) * ROW_BLOCK"
+    to = f"{first_row} + tile_rows[slot + i]"
     hint = STREAM if p["hint"] == "stream" else ""
     add = f"atomicAdd({w.at('y', 'first_row + tile_rows[slot + row]')}, sum);"
     # Members have names that are nothing else's, since those are not replaced after a dot.
     names = ("flags", "columns", "values") if ahead else ("heads", "col", "val")
     held = [f"unsigned {names[0]};", f"uint4 {names[1]}, {names[2]}[EACH / VECTOR];"]
     own = "next." if ahead else ""
+    values = read_vector("uint4", "tile_vals + slot + (i * 32 + lane) * VECTOR", hint)
     ask = [
-        *w.define("size_t", "slot", f"(size_t){'wanted' if ahead else 'k'} * CHUNK"),
+        *w.define("size_t", "slot", f"(size_t){'min(wanted, end - 1)' if ahead else 'k'} * CHUNK"),
         f"{own}{names[0]} = {w.fetch('tile_heads', 'slot / 8 + lane', hint)};",
         f"{own}{names[1]} = {read_vector('uint4', 'tile_cols + slot + lane * EACH', hint)};",
-        *w.unrolled(
-            "i",
-            "EACH / VECTOR",
-            0,
-            lambda i: [
-                f"{own}{names[2]}[{i}] = "
-                + read_vector("uint4", f"tile_vals + slot + ({i} * 32 + lane) * VECTOR", hint)
-                + ";"
-            ],
-        ),
+        *w.each("int", "i", "0", "i < EACH / VECTOR", "1", [f"{own}{names[2]}[i] = {values};"]),
     ]
     bits = "now.flags" if ahead else "heads"
     number = "((const unsigned short*)&col)[i]"
@@ -72,15 +66,15 @@ def _coltile(p: Parameters, w: Writing) -> Draft:
         f"sum += {value} * shared_x[{number}];",
     ]
     take = [
-        f"const real below = __shfl_up_sync({ALL}, sum, step);",
-        f"const int run_row = __shfl_up_sync({ALL}, row, step);",
+        "const real below = __shfl_up_sync(~0u, sum, step);",
+        "const int run_row = __shfl_up_sync(~0u, row, step);",
         *w.when("lane >= step && run_row == row", ["sum += below;"]),
     ]
     scan = w.double("step", "1", "32", take)
     if staged:
         finish = [
             *scan,
-            f"const real carry = __shfl_up_sync({ALL}, sum, 1);",
+            "const real carry = __shfl_up_sync(~0u, sum, 1);",
             *w.when(
                 "row >= before && before > 0",
                 ["stage[before - 1 + (before - 1) / 32] = carry + lead;"],
@@ -93,10 +87,7 @@ def _coltile(p: Parameters, w: Writing) -> Draft:
                 "lane",
                 "i < (chunk_info[k] & 4095)",
                 "32",
-                [
-                    f"atomicAdd({w.at('y', 'first_row + tile_rows[slot + i]')},"
-                    " stage[i + i / 32]);"
-                ],
+                [f"atomicAdd({w.at('y', to)}, stage[i + i / 32]);"],
                 4,
             ),
             "__syncwarp();",
@@ -104,44 +95,47 @@ def _coltile(p: Parameters, w: Writing) -> Draft:
     elif p["finish"] == "scan":
         finish = [
             *scan,
-            f"const int next_row = __shfl_down_sync({ALL}, row, 1);",
+            "const int next_row = __shfl_down_sync(~0u, row, 1);",
             *w.when("lane == 31 || next_row != row", [add]),
         ]
     else:
         finish = [add]
     if ahead:
         load = [
-            "const Share now = next;",
-            "ask(min(k + BLOCK / 32, end - 1));",
+            "Share now = next;",
+            "ask(k + BLOCK / 32);",
             *w.define("size_t", "slot", "(size_t)k * CHUNK"),
         ]
     else:
         load = [*held, *ask]
     chunk = [
         *load,
-        *w.define("int", "first_row", "(chunk_info[k] >> 12) * ROW_BLOCK"),
+        *([] if staged else w.define("int", "first_row", first_row)),
         *(w.define("int", "before", f"{bits} >> 8") if staged else []),
         "int row = before - 1;" if staged else f"int row = (int)({bits} >> 8) - 1;",
         "real sum = 0;" if not staged else "real sum = 0, lead = 0;",
         *w.unrolled("i", "EACH", 0, lambda _: each),
         *finish,
     ]
+    after = "bucket_chunk[(at + 1) * row_blocks_of(rows)]"  # where the next tile begins
     body = [
         "extern __shared__ real shared_x[];",
         *w.define("int", "lane", w.rest("threadIdx.x", "32", 32)),
         *w.define("int", "warp", "threadIdx.x / 32"),
-        *(
-            [f"real* stage = shared_x + COLS + warp * (CHUNK + CHUNK / 32);"] if staged else []
-        ),
+        *(["real* stage = shared_x + COLS + warp * (CHUNK + CHUNK / 32);"] if staged else []),
         *w.define("int4", "span", "((const int4*)spans)[blockIdx.x]"),
-        "int first = span.x, at = span.z;",
-        *(["Share next;", "const auto ask = [&](int wanted) {", *deeper(ask), "};"] if ahead else []),
+        "int first = span.x, at = span.z, end;",
+        *(
+            ["Share next;", "const auto ask = [&](int wanted) {", *deeper(ask), "};"]
+            if ahead
+            else []
+        ),
         "while (first < span.w) {",
         *deeper(
             [
-                f"while (bucket_chunk[(at + 1) * row_blocks_of(rows)] <= first) {w.count('at', '1')};",
-                *w.define("int", "end", "min(span.w, bucket_chunk[(at + 1) * row_blocks_of(rows)])"),
-                *(["ask(min(first + warp, end - 1));"] if ahead else []),
+                f"while ({after} <= first) {w.count('at', '1')};",
+                f"end = min(span.w, {after});",
+                *(["ask(first + warp);"] if ahead else []),
                 "__syncthreads();",
                 *w.each(
                     "int",
@@ -152,16 +146,14 @@ def _coltile(p: Parameters, w: Writing) -> Draft:
                     ["shared_x[i] = x[at * COLS + i];"],
                 ),
                 "__syncthreads();",
-                *w.each("int", "k", f"first + warp", "k < end", "BLOCK / 32", chunk),
+                *w.each("int", "k", "first + warp", "k < end", "BLOCK / 32", chunk),
                 "first = end;",
             ]
         ),
         "}",
     ]
     more = "+TILE//144*33*itemsize//4" if staged else ""
-    draft.launches.append(
-        f"multiply grid=min(max_shares,nnz) block=TILE//144 shared=TILE{more}"
-    )
+    draft.launches.append(f"multiply grid=min(max_shares,nnz) block=TILE//144 shared=TILE{more}")
     draft.kernels.append(("multiply", "__launch_bounds__(BLOCK)", body))
     return draft
 
@@ -400,9 +392,7 @@ def _planes(p: Parameters, w: Writing) -> Draft:
                 "int begin[ROWS], length[ROWS];",
                 "real sum[ROWS] = {};",
                 *w.unrolled("i", "ROWS", 0, find),
-                *w.each(
-                    "int", "k", "0", "k < longest", "1", w.unrolled("i", "ROWS", 0, entry)
-                ),
+                *w.each("int", "k", "0", "k < longest", "1", w.unrolled("i", "ROWS", 0, entry)),
                 *w.define("long long", "row", "word * 32 + lane"),
                 *w.unrolled("i", "ROWS", 0, store),
             ],
