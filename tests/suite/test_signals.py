@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,17 @@ def is_judging(pid: int) -> bool:
     return any(parent in found for parent in found.values())
 
 
+def is_logged(database: Path) -> bool:
+    """Whether MLflow has a run; to import it and to make a database takes seconds at the start."""
+    if not database.exists():
+        return False
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        try:
+            return bool(connection.execute("select count(*) from runs").fetchone()[0])
+        except sqlite3.OperationalError:  # the table is yet to be made
+            return False
+
+
 @pytest.fixture
 def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
     """A campaign of one endless program on the emulator, which has begun to run it."""
@@ -84,6 +97,7 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subpro
     )
     try:
         assert until(lambda: is_judging(process.pid) or process.poll() is not None, 120)
+        assert until(lambda: is_logged(tmp_path / "mlflow.db"), 60)
         assert process.poll() is None
         yield process
     finally:
@@ -108,8 +122,10 @@ def test_a_stopped_campaign_leaves_nothing_behind(
     while campaign.poll() is None and time.monotonic() - started < 60:
         spent = processor_seconds(campaign.pid) - worked
         time.sleep(0.02)
-    # On a busy host its processor time tells how long it would have taken.
-    assert min(time.monotonic() - started, spent) < 3
+    # On a busy host its processor time tells how long it would have taken, and a processor that
+    # others use too is slower.
+    busy = os.getloadavg()[0] > (os.cpu_count() or 1)
+    assert min(time.monotonic() - started, spent) < (4.5 if busy else 3)
     assert campaign.returncode == code
     assert not of_campaign(campaign.pid)
     assert not [*Path("/dev/shm").glob(mine), *Path("/tmp").glob(mine)]
