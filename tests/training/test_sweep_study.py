@@ -2,9 +2,7 @@
 
 import math
 import sqlite3
-import tempfile
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,19 +28,6 @@ DONE, PRUNED, FAILED = (
     optuna.trial.TrialState.PRUNED,
     optuna.trial.TrialState.FAIL,
 )
-
-
-MEMORY = Path("/dev/shm")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """In memory where that can be had: a database waits for the disk at every commit."""
-    if not MEMORY.is_dir():
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=MEMORY) as found:
-        yield Path(found)
 
 
 @pytest.fixture

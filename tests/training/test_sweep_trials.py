@@ -135,23 +135,21 @@ def test_a_table_that_is_none_is_told(tmp_path: Path) -> None:
 
 
 def test_the_command_runs_dry_from_end_to_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("optuna", reason="needs the train extra")
     table = pq.read_table(RECORDED, filters=[("family", "in", ["arrow", "fem"])])
-    pq.write_table(table, tmp_path / "few.parquet")  # few programs for the emulator
-    line = f"sweep --out {tmp_path} --dry on --trials 4 --budget 4 --tracking off"
-    line += f" --least-correct 0 --recorded {tmp_path / 'few.parquet'}"
+    pq.write_table(table, folder / "few.parquet")  # few programs for the emulator
+    line = f"sweep --out {folder} --dry on --trials 4 --budget 4 --tracking off"
+    line += f" --least-correct 0 --recorded {folder / 'few.parquet'}"
     assert main([*line.split(), "--confirm", "2"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("dry: no GPU, no model")
     assert "start: trial 0" in told
     assert "optuna-dashboard sqlite" in told
     assert "confirmed: winner" in told or "it stays" in told
-    importance = json.loads((tmp_path / "plots" / "importance.json").read_text(encoding="utf-8"))
+    importance = json.loads((folder / "plots" / "importance.json").read_text(encoding="utf-8"))
     assert importance.keys() <= {f"reward.{one}" for one in RewardWeights.__dataclass_fields__}
-    assert main(line.split()) == 0
-    assert "begins" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
