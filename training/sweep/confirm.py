@@ -21,6 +21,7 @@ from training.sweep.objective import Goal, Look, Tried
 from training.sweep.runner import LOOKS, Runner
 from training.sweep.space import setting
 from training.sweep.storage import failures
+from training.sweep.study import longest
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -112,7 +113,7 @@ def confirm(
         for side in SIDES:
             if (seed, side) in _known(study, best):
                 continue
-            if box.asked or box.left < runner.expected:
+            if box.asked or box.left < longest(study, runner):
                 return False
             seen: list[tuple[int, Look]] = []
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-CONTOURS = 4  # parameters in the plot of pairs, the most important ones
+CONTOURS = 3  # parameters in the plot of pairs, the most important ones
 SIZE = (9.0, 6.0)  # inches
 
 
@@ -81,7 +81,7 @@ def _plots(study: Study, goal: Goal, ranked: list[str]) -> Mapping[str, Callable
     found: dict[str, Callable[[], Any]] = {
         "history": lambda: own.plot_optimization_history(study, **about),
         "importance": lambda: own.plot_param_importances(study, **about),
-        "slice": lambda: own.plot_slice(study, ranked[: 2 * CONTOURS] or None, **about),
+        "slice": lambda: own.plot_slice(study, ranked[:8] or None, **about),
         "contour": lambda: own.plot_contour(study, ranked[:CONTOURS] or None, **about),
         "parallel": lambda: own.plot_parallel_coordinate(study, ranked[:8] or None, **about),
         "pareto": lambda: own.plot_pareto_front(

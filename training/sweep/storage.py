@@ -156,9 +156,8 @@ def release_silent(study: Study, heartbeat: int) -> None:
     late = datetime.now() - timedelta(seconds=SILENT * heartbeat)
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         if WORKER not in trial.user_attrs and trial.datetime_start and trial.datetime_start < late:
-            with suppress(
-                ValueError, optuna.exceptions.UpdateFinishedTrialError
-            ):  # done by another
+            # Another worker may have been quicker.
+            with suppress(ValueError, optuna.exceptions.UpdateFinishedTrialError):
                 study.tell(trial.number, state=TrialState.FAIL)
                 run_again(study, trial)
 

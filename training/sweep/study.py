@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 BROKEN = 3  # trials in a row that fail before a session gives up
 STARTUP = 8  # trials at random, of which the first is the start
 PARENT = "mlflow_run"
+WALL = "wall_s"
 
 
 NOTHING = Look(math.nan, math.nan, math.nan)
@@ -86,7 +87,7 @@ class Session:
         self._config, self._runner, self._box, self._say = config, runner, box, say
         self._domains, self._start = config.domains, named(config.start)
         self._worker = worker or f"{socket.gethostname()}:{os.getpid()}"
-        self._broken, self._longest, self._current = 0, 0.0, -1
+        self._broken, self._why, self._current = 0, "", -1
         from optuna.exceptions import ExperimentalWarning
 
         asked = decisive(config) | {f"runner.{k}": v for k, v in runner.asked.items()}
@@ -125,7 +126,7 @@ class Session:
                 done, running, waiting = self._counts()
                 if done >= self._config.trials:
                     return True
-                if self._box.left < (self._longest or self._runner.expected):
+                if self._box.left < longest(self.study, self._runner):
                     return False
                 if not waiting and done + running >= self._config.trials:
                     if not said:
@@ -141,7 +142,6 @@ class Session:
     def _one(self) -> None:
         from optuna.exceptions import UpdateFinishedTrialError
 
-        began = time.monotonic()
         try:
             self.study.optimize(self._objective, n_trials=1, catch=(Exception,))
         except (ValueError, UpdateFinishedTrialError):
@@ -149,7 +149,6 @@ class Session:
             if number < 0 or not self.study.trials[number].state.is_finished():
                 raise
             self._say(f"trial {number}: another worker took it for dead; runs again")
-        self._longest = max(self._longest, time.monotonic() - began)
         if self._broken >= BROKEN:
             raise TrainingError(
                 f"{BROKEN} trials failed one after the other, the last: {self._why};"
@@ -212,7 +211,7 @@ class Session:
         for name in ("speedup", "correct", "compiled", "steps"):
             trial.set_user_attr(name, getattr(look, name))
         trial.set_user_attr("charged_s", look.seconds)
-        trial.set_user_attr("wall_s", seconds)
+        trial.set_user_attr(WALL, seconds)
 
     def _failed(
         self,
@@ -287,6 +286,13 @@ def started(study: Study) -> Tried | None:
     """The trial of the start, where it ran to its end."""
     found = [trial for trial in study.trials if trial.user_attrs.get(START)]
     return next(iter(tried(found)), None)
+
+
+def longest(study: Study, runner: Runner) -> float:
+    """Seconds that the longest trial of a study took, or a guess where none has ended."""
+    trials = study.get_trials(deepcopy=False)
+    known = (float(trial.user_attrs.get(WALL, 0.0)) for trial in trials)
+    return max(known, default=0.0) or runner.expected
 
 
 def hash_of(text: str) -> int:
