@@ -60,7 +60,7 @@ def work(url: str, out: str, trials: str, study: str) -> None:
         heartbeat=1,
         tracking="off",
     )
-    runner = Known(pause=0.3)
+    runner = Known(pause=0.4)
     assert Session(config, runner, TimeBox(None), lambda line: print(line, flush=True)).go()
 
 

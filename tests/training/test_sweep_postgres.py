@@ -23,7 +23,7 @@ from training.sweep.storage import open_storage  # noqa: E402
 ROOT = Path(__file__).parents[2]
 DONE = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
 FAILED = optuna.trial.TrialState.FAIL
-TRIALS = 8
+TRIALS = 12
 
 
 def programs() -> Path | None:
@@ -114,10 +114,11 @@ class Worker:
         return [int(one) for one in re.findall(r"^trial (\d+) begins$", self.text, re.MULTILINE)]
 
     def wait_for_a_trial(self) -> int:
-        until = time.monotonic() + 60
-        while time.monotonic() < until and not self.begun:
+        """Until one begins."""
+        before, until = len(self.begun), time.monotonic() + 60
+        while time.monotonic() < until and len(self.begun) == before:
             assert self.process.poll() is None, self.text
-            time.sleep(0.05)
+            time.sleep(0.02)
         return self.begun[-1]
 
 
@@ -131,6 +132,8 @@ def test_no_trial_runs_twice_and_a_killed_worker_is_survived(
         workers[0].wait_for_a_trial()
         workers.append(Worker(server, tmp_path, study))
         workers[1].wait_for_a_trial()
+        if victim == 0:
+            workers[0].wait_for_a_trial()
         workers[victim].process.send_signal(signal.SIGKILL)
         workers[victim].process.wait(10)
         survivor = workers[1 - victim]
