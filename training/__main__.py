@@ -22,6 +22,7 @@ COMMANDS = {
     "rates": "training.rates_command",
     "probe": "training.probe_command",
     "rl": "training.rl_command",
+    "sweep": "training.sweep.command",
     "autotune": "training.autotune_command",
     "found": "training.found_command",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +27,11 @@ class TimeBox:
     def saved(self, seconds: float) -> None:
         """Tells how long saving took, so that the last save fits in."""
         self._reserve = max(self._reserve, 2 * seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the minutes are over."""
+        return math.inf if self._limit is None else self._limit - (self._clock() - self._began)
 
     @property
     def over(self) -> bool:

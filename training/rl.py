@@ -41,8 +41,9 @@ from training.rl_figures import figures, shares_of_time, strategy_shares
 from training.rl_policy import Learner, load
 from training.rl_trainer import trainer
 from training.rollout import Roller, Sample
-from training.shelf import Shelf
+from training.shelf import Kept, Shelf
 from training.tracking import STATE, RunLog
+from training.watching import Watch
 
 CHECKPOINT = "checkpoint.pt"
 ADAPTER = "adapter"
@@ -112,6 +113,8 @@ def train(
     box: TimeBox | None = None,
     weights: RewardWeights | None = None,
     opened: Callable[[RlConfig], Device] = open_device,
+    watch: Watch | None = None,
+    kept: Kept | None = None,
 ) -> Outcome:
     """Trains, resuming where the folder's checkpoint is.
 
@@ -121,6 +124,8 @@ def train(
         box: When to stop; by default the configuration's minutes.
         weights: Of the reward; by default those of the configuration's name.
         opened: Opens what judges programs.
+        watch: Asks for looks at validation matrices, and may end the session after one.
+        kept: Matrices that runs of one process share.
 
     Raises:
         ConfigError: Lists every mistake of the configuration.
@@ -134,7 +139,7 @@ def train(
         with FileLock(config.out / ".lock", timeout=0), ExitStack() as closing:
             box = box or TimeBox(config.minutes)
             weights = weights or named(config.reward)
-            return _Run(config, say, box, weights, opened, closing).go()
+            return _Run(config, say, box, weights, opened, closing, watch, kept).go()
     except Timeout as error:
         raise TrainingError(
             f"{config.out}: another session trains here; wait for it, or give another folder"
@@ -152,8 +157,11 @@ class _Run:
         weights: RewardWeights,
         opened: Callable[[RlConfig], Device],
         closing: ExitStack,
+        watch: Watch | None,
+        kept: Kept | None,
     ) -> None:
         self._config, self._say, self._box, self._weights = config, say, box, weights
+        self._watch, self._kept = watch, kept
         self._algorithm = ALGORITHMS[config.algorithm]
         self._device = opened(config)
         closing.callback(self._device.close)
@@ -192,7 +200,7 @@ class _Run:
         closing.callback(known.close)
         self._judge = Judge(self._device, known, config.recheck, config.seed)
         self._curriculum = config.curriculum(self._device.facts.kind)
-        self._shelf = Shelf(self._curriculum, config.builders, config.steps)
+        self._shelf = Shelf(self._curriculum, config.builders, config.steps, kept)
         closing.callback(self._shelf.close)
         self._roller = self._make_roller()
         closing.callback(self._roller.close)
@@ -291,12 +299,16 @@ class _Run:
         self._began = now
         self._roller.seconds = dict.fromkeys(self._roller.seconds, 0.0)
         done = self.step == config.steps
-        if config.validate_every and (done or self.step % config.validate_every == 0):
+        look = bool(config.validate_every) and (done or self.step % config.validate_every == 0)
+        if self._watch is not None:
+            look = self._watch.due(self._figures) or look
+        if look:
             self._figures |= self._validate()
         self._curve.add(self.step, self._figures)
         self._say(_line(self.step, config.steps, self._figures))
         self._figures = {}
-        stop = done or self._box.over
+        enough = look and self._watch is not None and self._watch.looked(self._curve.points)
+        stop = done or enough or self._box.over
         if stop or self.step % config.save_every == 0:
             self._save()
         self._began = time.monotonic()
@@ -323,7 +335,7 @@ class _Run:
                 seed=0,
                 split=Split.VALIDATION,
             )
-            shelf = Shelf(held, config.builders, last=1)
+            shelf = Shelf(held, config.builders, 1, self._kept)
             try:
                 self._validation = shelf.take(0)
             finally:

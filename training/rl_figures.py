@@ -74,14 +74,12 @@ def _speeds(samples: Sequence[Sample], group: int) -> Iterator[tuple[str, float]
     right = [one.logarithm for one in samples if one.logarithm is not None]
     if right:
         yield "speedup_if_correct", math.exp(fmean(right))
-    counted = [
-        [FAILURE if one.logarithm is None else one.logarithm for one in g if one.reward is not None]
-        for g in timed
-    ]
-    counted = [g for g in counted if g]
+    known = [[one.logarithm for one in g if one.reward is not None] for g in timed]
+    counted = [[FAILURE if value is None else value for value in g] for g in known if g]
     if not counted:
         return
     yield "speedup", math.exp(fmean(value for g in counted for value in g))
+    yield "speedup_failures", fmean(value is None for g in known for value in g)
     yield "speedup_best", math.exp(fmean(max(g) for g in counted))
 
 

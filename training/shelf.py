@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 
@@ -10,6 +10,8 @@ from suite.harness.worker import Worker, WorkerDied
 from suite.matrices.base import Matrix, MatrixSpec
 from suite.problem import Problem
 from training.curriculum import Curriculum
+
+Kept = MutableMapping[str, Matrix]  # by their sources
 
 BUILD_S = 300.0  # for one matrix
 AHEAD = 2  # steps
@@ -30,10 +32,14 @@ class Shelf:
         curriculum: Says which are needed.
         builders: Processes that build; 0 builds here.
         last: Steps in all; nothing is built for later ones.
+        kept: Matrices that are there already, and get those that are built; for runs of one process
+            that ask for the same.
     """
 
-    def __init__(self, curriculum: Curriculum, builders: int, last: int) -> None:
-        self._curriculum, self._last = curriculum, last
+    def __init__(
+        self, curriculum: Curriculum, builders: int, last: int, kept: Kept | None = None
+    ) -> None:
+        self._curriculum, self._last, self._kept = curriculum, last, kept
         self._workers = [Worker("training.shelf:Builder", {}) for _ in range(builders)]
         self._free: SimpleQueue[Worker] = SimpleQueue()
         for worker in self._workers:
@@ -81,7 +87,11 @@ class Shelf:
             )
 
     def _build(self, number: int, spec: MatrixSpec) -> Problem:
-        matrix = self._remote(spec) if self._workers else spec.build()
+        matrix = self._kept.get(spec.source) if self._kept is not None else None
+        if matrix is None:
+            matrix = self._remote(spec) if self._workers else spec.build()
+            if self._kept is not None:
+                self._kept[spec.source] = matrix
         _ = matrix.digest  # takes a while too
         return self._curriculum.problem(number, matrix)
 

@@ -47,6 +47,11 @@ class RunLog:
         self.failure = ""
 
     @property
+    def run(self) -> str:
+        """Id of the run; empty when nothing was logged."""
+        return self._run
+
+    @property
     def where(self) -> str:
         """Run and store, for a person; empty when nothing was logged."""
         return f"run {self._run} ({masked(self._uri)})" if self._run else ""
