@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from suite.metrics import BEST
 from suite.mlstore import EXPERIMENT, failures, masked, open_store, sqlite_path
 from suite.record import RecordError, Row
+from suite.tracking import PROGRAM
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -147,7 +148,8 @@ class Store:
         if not run or not row.program_digest:
             return ""
         with tempfile.TemporaryDirectory() as folder:
-            path = self._file(run, f"programs/{row.program_digest}.cu", Path(folder))
+            names = (f"programs/{row.program_digest}{end}" for end in (PROGRAM, ".cu"))
+            path = next(filter(None, (self._file(run, name, Path(folder)) for name in names)), None)
             return path.read_text(encoding="utf-8", errors="replace") if path else ""
 
     def training(self) -> list[TrainingRun]:
