@@ -91,7 +91,10 @@ def described(metrics: Mapping[str, float]) -> str:
     """An author's metrics in one sentence."""
     asked = metrics["asked"] - metrics["not_applicable"]
     said = f"{metrics['correct']:.0f} of {asked:.0f} answers that applied were right"
-    speeds = {"cusparse_best": "speedup_vs_cusparse_best.hot", "cusparse": "speedup_vs_cusparse.hot"}
+    speeds = {
+        "cusparse_best": "speedup_vs_cusparse_best.hot",
+        "cusparse": "speedup_vs_cusparse.hot",
+    }
     known = [f"{metrics[m]:.2f} of `{name}`" for name, m in speeds.items() if m in metrics]
     return f"{said}; speed, hot: {', '.join(known)}." if known else f"{said}."
 

@@ -317,7 +317,9 @@ def _summary(record: Record, everybody: bool = True) -> str:
     matrices = len({row.matrix for row in record.rows})
     device = (facts.get("device") or {}).get("name", "no device")
     about = f"Campaign `{record.campaign}` on {device}: {matrices} matrices, commit"
-    note = "" if everybody else "\nBaselines one by one, and where numbers come from: `summary.md`.\n"
+    note = (
+        "" if everybody else "\nBaselines one by one, and where numbers come from: `summary.md`.\n"
+    )
     table = markdown(record.rows, everybody)
     return f"{about} `{str(facts.get('commit') or 'unknown')[:12]}`.\n\n{table}{note}"
 

@@ -49,8 +49,6 @@ def experiment_tags(labels: Sequence[str]) -> dict[str, str]:
     return {NOTE: _ABOUT, **dict(_views(labels))}
 
 
-
-
 def _views(labels: Sequence[str]) -> Iterator[tuple[str, str]]:
     found = [
         _view(f"Fastest: {label}", f"{_AUTHOR} and tags.`suite.label` = '{label}'", _SPEED, _FAST)
@@ -99,7 +97,10 @@ def _view(
         "datasetsFilter": [],
         "selectedColumns": [*about, *chosen, *facts],
         "columnOrder": [*_FIRST, *chosen, *facts, *about, "duration"],
-        "columnWidths": {_FIRST[0]: 260, **{name: 220 if "speedup" in name else 120 for name in chosen}},
+        "columnWidths": {
+            _FIRST[0]: 260,
+            **{name: 220 if "speedup" in name else 120 for name in chosen},
+        },
         "runsHiddenMode": "SHOW_ALL",
         "hideEmptyCharts": True,
         "compareRunSections": [
