@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--campaign", default="", help="its name; the newest one if left out")
     which.add_argument("--run", default="", help="id of one of its MLflow runs")
     build.add_argument("--matrix", default="", help="matrix to look at closely")
-    build.add_argument("--log", action="store_true", help="also show it in the campaign's MLflow run")
+    build.add_argument("--log", action="store_true", help="also into its MLflow run")
     build.set_defaults(act=_build)
 
     compare = commands.add_parser("compare", help="two campaigns side by side")

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure as Drawing
 
 from reports.theme import styled
 
-_METADATA = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}  # same drawing, same bytes
+# Same drawing, same bytes.
+_METADATA = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}
 
 
 def rendered(drawing: Drawing, kind: Literal["pdf", "svg", "png"]) -> bytes:
