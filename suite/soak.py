@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from itertools import islice
@@ -42,8 +42,8 @@ from suite.problem import Op, Problem
 from suite.program import KernelProgram
 
 _STATUS = "// status: "
-BATCH = 64  # programs that are compiled together,
-AHEAD = 8  # and batches under way: one program may keep its compiler busy to the limit
+AHEAD = 512  # programs under way: one may keep its compiler busy to the limit
+COMPILERS = max(2, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
@@ -148,37 +148,50 @@ def soak(
     subjects: Iterable[Subject],
     count: int,
     seconds: float = math.inf,
+    compilers: int = COMPILERS,
 ) -> Soaked:
-    """Judges every program while the next ones are compiled, until the time is over."""
-    found = Soaked()
+    """Judges every program while so many next ones are compiled, until the time is over."""
+    found = Soaked(lost=count)
     kind = evaluator.facts.kind
-    left = iter(subjects)
     started = time.perf_counter()
-    with ThreadPoolExecutor(AHEAD) as threads:
-
-        def begin() -> Iterator[tuple[list[Subject], Future[None]]]:
-            while batch := list(islice(left, BATCH)):
-                programs = [KernelProgram("soak", subject.text) for subject in batch]
-                yield batch, threads.submit(evaluator.compile_ahead, programs, problem.dtype)
-
-        batches = begin()
-        under_way = deque(islice(batches, AHEAD))
-        while under_way and time.perf_counter() - started < seconds:
-            batch, compiled = under_way.popleft()
-            compiled.result()
-            under_way += islice(batches, 1)
-            for subject in batch:
-                evaluation = evaluator.evaluate(problem, KernelProgram("soak", subject.text))
-                _account(found, subject, evaluation, kind)
-                found.judged += 1
-                spent = (time.perf_counter() - started) / seconds
-                if max(found.judged / count, spent) * 4 >= len(found.host_mb) + 1:
-                    found.host_mb.append(host_bytes() / 2**20)
-                    used = device_bytes(evaluator.facts.details.get("pci_bus_id", ""))
-                    found.device_mb += [] if used is None else [used / 2**20]
-        found.seconds = time.perf_counter() - started
-    found.lost = 0 if found.seconds >= seconds else count - found.judged
+    threads = ThreadPoolExecutor(compilers)
+    try:
+        for subject in _compiled(evaluator, problem, subjects, threads):
+            evaluation = evaluator.evaluate(problem, KernelProgram("soak", subject.text))
+            _account(found, subject, evaluation, kind)
+            found.judged += 1
+            found.lost -= 1
+            found.seconds = time.perf_counter() - started
+            spent = found.seconds / seconds
+            if max(found.judged / count, spent) * 4 >= len(found.host_mb) + 1:
+                found.host_mb.append(host_bytes() / 2**20)
+                used = device_bytes(evaluator.facts.details.get("pci_bus_id", ""))
+                found.device_mb += [] if used is None else [used / 2**20]
+            if spent >= 1:
+                found.lost = 0
+                break
+    finally:
+        threads.shutdown(cancel_futures=True)
     return found
+
+
+def _compiled(
+    evaluator: Evaluator,
+    problem: Problem,
+    subjects: Iterable[Subject],
+    threads: ThreadPoolExecutor,
+) -> Iterator[Subject]:
+    """The same subjects, each when it has been compiled."""
+
+    def compile_one(subject: Subject) -> Subject:
+        evaluator.compile_ahead([KernelProgram("soak", subject.text)], problem.dtype)
+        return subject
+
+    begun = (threads.submit(compile_one, subject) for subject in subjects)
+    under_way = deque(islice(begun, AHEAD))
+    while under_way:
+        yield under_way.popleft().result()
+        under_way += islice(begun, 1)
 
 
 def _account(found: Soaked, subject: Subject, evaluation: Evaluation, kind: str) -> None:
@@ -213,7 +226,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", default="auto", choices=("auto", "cuda", "emulator"))
     parser.add_argument("--programs", type=int, default=5000)
     parser.add_argument("--clean", type=int, default=0, help="undisturbed ones (default: a fifth)")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="to stop after")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="to stop after, undisturbed ones included"
+    )
     parser.add_argument("--share", type=float, default=0.2, help="of faulty programs")
     parser.add_argument("--faulty", type=Path, default=Path("tests/harness/cheats"))
     parser.add_argument("--good", default="*", help="names of the baselines that take part")
@@ -222,15 +237,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--compilers", type=int, default=0, help="0 for one per core")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
+    if not options.minutes > 0:
+        parser.error(f"--minutes {options.minutes:g}: more than 0")
+    if options.programs < 1:
+        parser.error(f"--programs {options.programs}: at least 1")
+    if not 0 <= options.share <= 1:
+        parser.error(f"--share {options.share:g}: from 0 to 1")
     try:
         faulty = collection(options.faulty)
     except ValueError as error:
         parser.error(str(error))
     with tempfile.TemporaryDirectory() as cache:
+        compilers = options.compilers or COMPILERS
         settings = Settings(
             compile_s=options.compile_s,
             run_s=options.run_s,
-            compilers=options.compilers or max(2, os.cpu_count() or 1),
+            compilers=compilers,
             cache=Path(cache),
         )
         with Evaluator(options.device, settings) as evaluator:
@@ -241,9 +263,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Whether a time is impossible shows on larger problems only.
             told = [s for s in faulty if Status.IMPOSSIBLE_TIME not in s.expected.values()]
             few = options.clean or max(1, options.programs // 5)
-            undisturbed = soak(evaluator, problem, mixture(good, told, few, 0.0, 1), few)
+            seconds = options.minutes * 60
+            share = seconds * few / (few + options.programs)
+            subjects = mixture(good, told, few, 0.0, 1)
+            undisturbed = soak(evaluator, problem, subjects, few, share, compilers)
             subjects = mixture(good, told, options.programs, options.share, options.seed)
-            mixed = soak(evaluator, problem, subjects, options.programs, options.minutes * 60)
+            rest = max(seconds - undisturbed.seconds, 1.0)
+            mixed = soak(evaluator, problem, subjects, options.programs, rest, compilers)
     found = report(undisturbed, mixed)
     print(json.dumps(found, indent=1))
     return int(bool(found["lost"] or found["changed"]))

@@ -112,7 +112,7 @@ def make(config: DrawsConfig, say: Callable[[str], None] = print) -> Counter[str
 
     Raises:
         ConfigError: Mistakes in the configuration.
-        TrainingError: The folder has draws of another configuration.
+        TrainingError: The folder has draws of another configuration, or cannot be written to.
     """
     config.check()
     drawn, texts, done = _resume(config)
@@ -122,8 +122,12 @@ def make(config: DrawsConfig, say: Callable[[str], None] = print) -> Counter[str
         rows = []
         for turn, spec in enumerate(islice(stream, many), first):
             rows += rows_of(turn, spec.build(), config, drawn, texts)
-        with replacing(config.out / f"draws-{first // config.shard:05d}.parquet") as draft:
-            pq.write_table(pa.Table.from_pylist(rows), draft, compression="zstd")
+        path = config.out / f"draws-{first // config.shard:05d}.parquet"
+        try:
+            with replacing(path) as draft:
+                pq.write_table(pa.Table.from_pylist(rows), draft, compression="zstd")
+        except OSError as error:
+            raise TrainingError(f"{path}: {error}; the same command goes on") from error
         say(f"{first + many:,} of {config.matrices:,} matrices, {drawn.total():,} programs")
     return drawn
 

@@ -1,7 +1,7 @@
 """Pairs of a matrix and a right program, for stage two: draws, compiled and verified.
 
-Each file of draws becomes a file of verdicts, written whole or not at all, so that any number of
-processes may share the work and the same command goes on with what is missing. What is not ``ok``
+Each file of draws becomes a file of verdicts, written whole or not at all, so that the workers of a
+command share the files and the same command goes on with those that are missing. What is not ``ok``
 is kept with its status and left out by ``read_pairs``.
 """
 
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import groupby
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -25,6 +28,7 @@ import pyarrow.parquet as pq
 from suite.evaluation import Status
 from suite.harness.evaluate import DeviceUnavailable, Evaluator, Settings
 from suite.harness.files import replacing
+from suite.harness.processes import die_with_parent
 from suite.matrices.base import Matrix, MatrixSpec
 from suite.problem import DType, Op, Problem
 from suite.program import KernelProgram
@@ -63,7 +67,8 @@ def make(config: PairsConfig, say: Callable[[str], None] = print) -> Counts:
     Raises:
         ConfigError: Mistakes in the configuration.
         TrainingError: There are no draws, pairs of others are in the folder, there is no such
-            device, or the machine failed, so that nothing can be said of a program.
+            device, or the machine failed (a full disk, a worker that was killed), so that nothing
+            can be said of a program.
     """
     config.check()
     sources = draws.shards(config.draws)
@@ -78,47 +83,61 @@ def make(config: PairsConfig, say: Callable[[str], None] = print) -> Counts:
 
 def _verified(config: PairsConfig, missing: list[Path]) -> Iterator[Path]:
     """Verifies files of draws, in this process or in several; yields what has been written."""
+    if not missing:
+        return
     if config.workers == 1:
         with _Verifier(config) as verifier:
             yield from map(verifier.verify, missing)
         return
+    others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(config.workers, context, _open, (config,)) as processes:
+    with ProcessPoolExecutor(config.workers, context, _open) as processes:
         try:
-            for one in as_completed([processes.submit(_verify, path) for path in missing]):
+            tasks = [processes.submit(_verify, config, path) for path in missing]
+            for one in as_completed(tasks):
                 yield one.result()
-        except BaseException:
-            processes.shutdown(wait=False, cancel_futures=True)
+        except BrokenProcessPool as error:
+            raise TrainingError(
+                "a worker was killed, perhaps for want of memory; the same command goes on, and"
+                " fewer --workers need less"
+            ) from error
+        except BaseException:  # each would finish its file, and another that it was given already
+            for process in set(multiprocessing.active_children()) - others:
+                process.kill()
             raise
 
 
-_verifier: _Verifier
+def _open() -> None:
+    """Begins a process of several: it ends with its parent, who alone heeds a Ctrl-C."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _open(config: PairsConfig) -> None:
-    """Begins a process of several."""
-    global _verifier
-    _verifier = _Verifier(config)
-    Finalize(None, _verifier.close, exitpriority=1)
+@cache
+def _verifier(config: PairsConfig) -> _Verifier:
+    """That of this process. Made by its first task, so that what goes wrong is told."""
+    verifier = _Verifier(config)
+    Finalize(None, verifier.close, exitpriority=1)
+    return verifier
 
 
-def _verify(path: Path) -> Path:
-    return _verifier.verify(path)
+def _verify(config: PairsConfig, path: Path) -> Path:
+    return _verifier(config).verify(path)
 
 
 class _Verifier:
     """Verifies files of draws on one evaluator, building and compiling ahead of it."""
 
     def __init__(self, config: PairsConfig) -> None:
+        self._config = config
+        meta = draws.read_meta(config.draws)
+        self._specs = draws.specs(meta["smallest"], meta["largest"], meta["seed"])
+        self._drawn: list[MatrixSpec] = []
         settings = Settings(precision=None, compilers=config.compilers)
         try:
             self._evaluator = Evaluator(config.device, settings)
         except DeviceUnavailable as error:
             raise TrainingError(f"--device {config.device}: {error}") from error
-        self._config = config
-        meta = draws.read_meta(config.draws)
-        self._specs = draws.specs(meta["smallest"], meta["largest"], meta["seed"])
-        self._drawn: list[MatrixSpec] = []
 
     def __enter__(self) -> _Verifier:
         return self
@@ -146,8 +165,11 @@ class _Verifier:
         target = _target(self._config, path)
         verdicts = pa.Table.from_pylist(found)
         origin = {**(verdicts.schema.metadata or {}), b"draws": _file_digest(path)}
-        with replacing(target) as draft:
-            pq.write_table(verdicts.replace_schema_metadata(origin), draft, compression="zstd")
+        try:
+            with replacing(target) as draft:
+                pq.write_table(verdicts.replace_schema_metadata(origin), draft, compression="zstd")
+        except OSError as error:
+            raise TrainingError(f"{target}: {error}; the same command goes on") from error
         return target
 
     def _prepare(self, group: list[dict[str, Any]]) -> Matrix:
@@ -164,14 +186,7 @@ class _Verifier:
     def _judged(self, matrix: Matrix, row: Mapping[str, Any]) -> dict[str, Any]:
         """A draw with its verdict."""
         if row["matrix_digest"] != matrix.digest:
-            return {
-                **row,
-                "status": OTHER,
-                "error": "",
-                "key": "",
-                "normal_digest": "",
-                "binary": "",
-            }
+            return with_verdict(row, OTHER)
         problem = Problem(Op(row["op"]), matrix, row["n"], DType(row["dtype"]))
         answer = KernelProgram(AUTHOR, row["text"])
         verdict = self._evaluator.evaluate(problem, answer)

@@ -25,7 +25,7 @@ class PretrainConfig:
     data: Annotated[Path, "folder of packed tokens"]
     out: Annotated[Path, "folder of the run: checkpoint, curve, finished model"]
     base: Annotated[str, "tiny, or a folder or hub id of a causal model, which gets LoRA"] = TINY
-    steps: Annotated[int, "optimiser steps in all"] = 3600
+    steps: Annotated[int, "optimiser steps in all"] = 1500
     batch: Annotated[int, "rows a step"] = 64
     length: Annotated[int, "tokens a row"] = 1024
     accumulate: Annotated[int, "parts that a step's rows are computed in, to save memory"] = 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from queue import SimpleQueue
+from collections.abc import Sequence
+from concurrent.futures import wait
+from functools import partial
 
 from suite.harness.compile import Target, program_source
+from suite.harness.crew import Crew
 from suite.harness.device import Compiled
 from suite.harness.parse import parse
 from suite.harness.plan import Declaration
@@ -39,19 +39,16 @@ class Compilers:
             "memory_bytes": settings.compiler_bytes,
             "output_bytes": settings.output_bytes,
         }
-        self._workers = [
+        workers = [
             Worker("suite.harness.services:compiler", arguments, _KEEP_MEMORY)
             for _ in range(settings.compilers or os.cpu_count() or 1)
         ]
-        self._free: SimpleQueue[Worker] = SimpleQueue()
-        for worker in self._workers:
-            self._free.put(worker)
+        self._crew = Crew(workers)
         self._gave_up: dict[bytes, str] = {}  # on which sources, and how
 
     def close(self) -> None:
-        """Ends the processes."""
-        for worker in self._workers:
-            worker.close()
+        """Ends the processes, and with them whatever somebody waits for."""
+        self._crew.close()
 
     def compile(self, declaration: Declaration, target: Target) -> Compiled:
         """Compiles a program, or finds what became of it before.
@@ -60,53 +57,53 @@ class Compilers:
             CompileError: The compiler refuses it.
             CompilerGaveUp: The compiler hung or died on it, now or earlier.
             CompilerUnavailable: There is none.
+            WorkerUnavailable: Its process could not be started.
+            CancelledError: ``close`` was called meanwhile.
+            RuntimeError: ``close`` was called before.
         """
         source = program_source(declaration, target.dtype)
         known = self._gave_up.get(_key(source))
         if known:
             raise CompilerGaveUp(known)
+
+        def once_more(worker: Worker) -> Compiled:
+            try:
+                compiled = worker.call("compile", source, target, timeout=self._limit)
+            except WorkerDied:  # once may be the machine's fault, twice is the program's
+                compiled = worker.call("compile", source, target, timeout=self._limit)
+            assert isinstance(compiled, Compiled)
+            return compiled
+
         try:
-            with self._one() as worker:
-                try:
-                    compiled = worker.call("compile", source, target, timeout=self._limit)
-                except WorkerDied:  # once may be the machine's fault, twice is the program's
-                    compiled = worker.call("compile", source, target, timeout=self._limit)
+            return self._crew.submit(once_more, urgent=True).result()
         except WorkerTimeout:
             raise CompilerGaveUp(self._note_hang(source)) from None
         except WorkerDied as death:
             reason = f"the compiler died of this program twice: {death}"
             self._gave_up[_key(source)] = reason
             raise CompilerGaveUp(reason) from None
-        assert isinstance(compiled, Compiled)
-        return compiled
 
     def compile_ahead(self, texts: Sequence[str], target: Target) -> None:
         """Compiles texts in parallel; asking for one then finds binary or refusal.
 
-        Calls from several threads share the processes, each in its turn.
+        Calls from several threads are served in their order, and all of them after ``compile``.
         """
 
-        def one(text: str) -> None:
+        def one(text: str, worker: Worker) -> None:
             try:
-                with self._one() as worker:
-                    worker.call("compile_ahead", text, target, timeout=self._limit)
+                worker.call("compile_ahead", text, target, timeout=self._limit)
             except WorkerTimeout:  # once is enough
                 declaration = parse(text)  # the compiler could
                 self._note_hang(program_source(declaration, target.dtype))
             except Exception:  # whoever asks for the program is told
                 pass
 
-        with ThreadPoolExecutor(len(self._workers)) as threads:
-            list(threads.map(one, texts))
-
-    @contextmanager
-    def _one(self) -> Iterator[Worker]:
-        """The compiler that has been free longest; waits for one."""
-        worker = self._free.get()
+        tasks = [self._crew.submit(partial(one, text), urgent=False) for text in texts]
         try:
-            yield worker
-        finally:
-            self._free.put(worker)
+            wait(tasks)
+        finally:  # interrupted, perhaps
+            for task in tasks:
+                task.cancel()
 
     def _note_hang(self, source: str) -> str:
         reason = f"the compiler did not finish within {self._limit:g} s"

@@ -27,7 +27,7 @@ from suite.harness.plan import BindError, Declaration, ParseError, Plan
 from suite.harness.resident import Prepared, ProblemRef
 from suite.harness.sanitize import TOOLS, Request, examine
 from suite.harness.settings import Settings as Settings
-from suite.harness.worker import Worker, WorkerDied, WorkerTimeout
+from suite.harness.worker import Worker, WorkerDied, WorkerTimeout, WorkerUnavailable
 from suite.matrices.base import Matrix, MatrixError
 from suite.problem import DType, Problem
 from suite.program import Answer, KernelProgram, LibraryCall
@@ -104,8 +104,13 @@ class Evaluator:
 
         What goes wrong is told by the first program's verdict.
         """
-        with suppress(MatrixError, DeviceFault, RuntimeError, OSError), self._lock:
-            self._hold(problem)
+        try:
+            with self._lock:
+                self._hold(problem)
+        except (WorkerDied, WorkerTimeout, WorkerUnavailable):
+            self._lose_worker()
+        except (MatrixError, DeviceFault, RuntimeError, OSError):
+            pass
 
     def release(self, matrix: Matrix) -> None:
         """Forgets a matrix, here and on the device."""
@@ -116,7 +121,7 @@ class Evaluator:
             return self._held.clear()
         try:
             self._worker.call("release", matrix.digest, timeout=self.settings.load_s)
-        except (WorkerDied, WorkerTimeout, DeviceFault):
+        except (WorkerDied, WorkerTimeout, WorkerUnavailable, DeviceFault):
             self._lose_worker()
 
     def evaluate(self, problem: Problem, answer: Answer) -> Evaluation:

@@ -6,24 +6,43 @@ import fcntl
 import os
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
+from typing import IO
 
 
 class _GpuLock:
-    """An advisory lock on a file; ends with the process that holds it. Not to be nested."""
+    """An advisory lock on a file; ends with the process that holds it. Not to be nested.
+
+    Everyone first waits for a turn and keeps it until the GPU is theirs, so that whoever measures
+    is not overtaken for ever by others who share.
+    """
 
     def __init__(self, path: Path, shared: bool) -> None:
-        self._path = path
+        self._path, self._turn = path, path.with_suffix(".turn")
         self._kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-        self._file = -1
+        self._held: list[IO[bytes]] = []  # more than one where threads share
 
     def __enter__(self) -> None:
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        with suppress(OSError):  # another user's, who has let everyone in
-            os.fchmod(self._file, 0o666)
-        fcntl.flock(self._file, self._kind)
+        with _opened(self._turn) as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            file = _opened(self._path)
+            fcntl.flock(file, self._kind)
+        self._held.append(file)
 
     def __exit__(self, *exception: object) -> None:
-        os.close(self._file)
+        with self._held.pop() as file:
+            fcntl.flock(file, fcntl.LOCK_UN)  # closing would leave it to a child forked meanwhile
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """A file that every user of the host may open; made where there is none."""
+    try:
+        # In a sticky folder the kernel may refuse to "create" what is another user's.
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        with suppress(OSError):  # another user's by now, who lets everyone in
+            os.fchmod(file, 0o666)
+    return os.fdopen(file, "rb")
 
 
 def gpu_lock(bus_id: str | None, shared: bool = False) -> AbstractContextManager[None]:

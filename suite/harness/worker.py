@@ -43,6 +43,10 @@ class WorkerTimeout(RuntimeError):
     """No answer within the time given; the process has been killed."""
 
 
+class WorkerUnavailable(RuntimeError):
+    """The process could not be started; nothing is known of what it was to do."""
+
+
 class Worker:
     """One process with one service, started when first called and again after it was lost.
 
@@ -77,6 +81,7 @@ class Worker:
         Raises:
             WorkerTimeout: No answer in time.
             WorkerDied: The process ended.
+            WorkerUnavailable: It could not be started.
             Exception: Whatever the method raised.
         """
         with self._lock:
@@ -142,6 +147,8 @@ class Worker:
         self._starting = False
         try:
             self._ask(None, START_SECONDS)
+        except (WorkerDied, WorkerTimeout) as error:
+            raise WorkerUnavailable(f"while it started: {error}") from error
         except BaseException:
             self.close()  # half made: the next call starts another
             raise

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +81,21 @@ def test_what_fails_once_costs_one_retry(
     assert verdict(evaluator, GOOD, problem).ok
     assert asked() == 1
     evaluator.release(problem.matrix)
+
+
+def test_a_worker_that_is_lost_while_a_problem_is_brought_ahead_costs_no_retry(
+    evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, ahead = (Problem(Op.SPMV, matrix(seed=seed)) for seed in (23, 24))
+    assert verdict(evaluator, GOOD, held).ok
+    os.kill(evaluator._worker._process.pid, signal.SIGKILL)
+    evaluator.load(ahead)
+    losses: list[Evaluator] = []
+    monkeypatch.setattr(Evaluator, "_lose_worker", lambda self: losses.append(self))
+    assert verdict(evaluator, GOOD, held).ok
+    assert not losses
+    for problem in (held, ahead):
+        evaluator.release(problem.matrix)
 
 
 def test_a_load_that_takes_too_long_is_not_the_programs(
@@ -188,7 +205,7 @@ def waits(shared: bool, **more: str) -> bool:
         "from tests.harness.test_faults import LOCKED\n"
         "signal.signal(signal.SIGALRM, lambda *_: sys.exit(7))\n"
         "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
-        f"with _device_lock(LOCKED, {shared}):\n    pass\n"
+        f"with _device_lock(LOCKED, {shared}):\n    signal.setitimer(signal.ITIMER_REAL, 0)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **more}
     code = subprocess.run([sys.executable, "-c", script], env=environment).returncode
@@ -208,3 +225,67 @@ def test_whoever_only_verifies_shares_the_gpu_with_others_like_it() -> None:
     with _device_lock(LOCKED, shared=True):
         assert not waits(shared=True)
         assert waits(shared=False)
+
+
+def test_whoever_measures_is_not_overtaken_by_those_who_verify() -> None:
+    measured = threading.Event()
+
+    def measure() -> None:
+        with _device_lock(LOCKED, shared=False):
+            measured.set()
+
+    with _device_lock(LOCKED, shared=True):
+        measuring = threading.Thread(target=measure)
+        measuring.start()
+        assert not measured.wait(0.2)
+        assert waits(shared=True)  # else one who verifies after the other would keep it for ever
+    assert measured.wait(5)
+    measuring.join()
+    assert not waits(shared=True)
+
+
+def test_a_lock_may_be_used_by_several_threads_in_turn() -> None:
+    lock = _device_lock(LOCKED, shared=False)
+
+    def use() -> None:
+        for _ in range(20):
+            with lock:
+                time.sleep(0.001)
+
+    threads = [threading.Thread(target=use) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in threads)
+    assert not waits(shared=False)
+
+
+def test_a_child_that_was_forked_meanwhile_does_not_keep_the_gpu() -> None:
+    with _device_lock(LOCKED, shared=False):
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+    try:
+        assert not waits(shared=False)
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+
+
+def test_a_lock_that_another_user_made_is_opened_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with _device_lock(LOCKED, shared=False):
+        pass  # now it is there
+    real = os.open
+
+    def protected(path: Path, flags: int, *mode: int) -> int:
+        if flags & os.O_CREAT:  # as with fs.protected_regular, in a folder like /tmp
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", protected)
+    with _device_lock(LOCKED, shared=False):
+        pass

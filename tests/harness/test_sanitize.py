@@ -5,6 +5,10 @@ The fake runs the watched process as the real one does, on the emulator.
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -182,3 +186,10 @@ def test_a_sanitizer_is_found_on_path_and_where_the_toolkit_is(
 
 def test_unasked_nothing_is_sanitized() -> None:
     assert resolve(Requested(), sources()).sanitizer is None
+
+
+def test_what_a_tool_watches_ends_in_time_also_when_nobody_ends_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "request")  # it waits for what nobody sends
+    command = [sys.executable, "-m", "suite.harness.sanitized"]
+    told = [str(tmp_path / "request"), str(tmp_path / "answer"), "1"]
+    assert subprocess.run([*command, *told], timeout=30).returncode == -signal.SIGALRM

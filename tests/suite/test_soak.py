@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,6 +61,42 @@ def test_a_soak_stops_when_its_time_is_over_and_has_lost_nothing() -> None:
     found = soak.soak(Judge(), PROBLEM, subjects(10_000), 10_000, seconds=0.05)
     assert 0 < found.judged < 10_000
     assert (found.judged, found.lost) == (found.verdicts["ok"], 0)
+
+
+def test_a_soak_stops_after_the_program_that_its_time_ends_in() -> None:
+    class Slow(Judge):
+        def evaluate(self, problem: Problem, program: KernelProgram) -> Evaluation:
+            time.sleep(0.02)
+            return super().evaluate(problem, program)
+
+    found = soak.soak(Slow(), PROBLEM, subjects(200), 200, seconds=0.1)
+    assert 0 < found.judged < 20
+    assert found.lost == 0
+    assert len(found.host_mb) == 4
+
+
+def test_the_time_is_for_undisturbed_programs_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "right.cu").write_text("// status: ok\n" + GOOD)
+    options = ["--device", "emulator", "--programs", "100000", "--minutes", "0.05"]
+    options += ["--good", "csr_vector-lanes32", "--faulty", str(tmp_path)]
+    assert soak.main(options) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert 0 < found["programs"] < 100_000
+    assert found["lost"] == 0
+    assert found["throughput_kept"] > 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--minutes", "0"), ("--minutes", "nan"), ("--programs", "0"), ("--share", "1.5")]
+)
+def test_a_soak_of_nothing_is_a_mistake(
+    wrong: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        soak.main(["--device", "emulator", "--good", "csr_scalar", "--faulty", str(CHEATS), *wrong])
+    assert " ".join(wrong) in capsys.readouterr().err
 
 
 def test_another_verdict_is_named_with_its_reason() -> None:

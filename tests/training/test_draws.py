@@ -1,5 +1,8 @@
 """Drawing programs: balanced, the same again after a stop, and never for another split."""
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +67,34 @@ def test_draws_are_balanced_over_strategies(config: DrawsConfig) -> None:
         assert len(set(chosen)) >= len(chosen) - 2  # of one matrix
     always = [name for name in drawn if " csr " in name or " coo " in name]
     assert max(drawn[name] for name in always) - min(drawn[name] for name in always) <= 6
+
+
+def test_draws_are_the_same_in_every_process(config: DrawsConfig) -> None:
+    make(config, quiet)
+    other = config.out.with_name("other")
+    options = ["--matrices", "5", "--per-matrix", "4", "--largest", "4e3", "--shard", "2"]
+    subprocess.run(
+        [sys.executable, "-m", "training", "draws", "--out", str(other), *options],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"},
+        check=True,
+    )
+    for one, again in zip(shards(config.out), shards(other), strict=True):
+        assert pq.read_table(one).equals(pq.read_table(again))
+
+
+def test_a_full_disk_leaves_no_half_file(
+    config: DrawsConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object, path: Path, **__: object) -> None:
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pq, "write_table", full)
+        with pytest.raises(TrainingError, match=r"draws-00000.*No space left"):
+            make(config, quiet)
+    assert [path.name for path in config.out.iterdir()] == [draws.META]
+    make(config, quiet)
 
 
 def test_other_draws_in_the_folder_are_refused(config: DrawsConfig) -> None:

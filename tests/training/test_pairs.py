@@ -1,5 +1,14 @@
 """Verifying draws: what is right is a pair, the rest is counted, and a stop costs one shard."""
 
+import contextlib
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,6 +142,99 @@ def test_a_failing_machine_is_no_wrong_program(
     broken = Evaluation(Status.INFRASTRUCTURE_ERROR, "disk full")
     monkeypatch.setattr(fake, "evaluate", lambda *_: broken)
     with pytest.raises(TrainingError, match="disk full"):
+        make(config, quiet)
+    assert not list(config.out.glob("*"))
+
+
+def test_what_a_worker_cannot_begin_with_is_told(config: PairsConfig, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    shutil.copytree(config.draws, bare)
+    (bare / draws.META).unlink()
+    for workers in (1, 2):
+        with pytest.raises(TrainingError, match=r"draws\.json"):
+            make(replace(config, draws=bare, workers=workers), quiet)
+
+
+def test_a_worker_that_is_killed_ends_the_command_in_one_line(config: PairsConfig) -> None:
+    def kill_one() -> None:
+        while not (found := multiprocessing.active_children()):
+            time.sleep(0.05)
+        os.kill(found[0].pid or 0, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    with pytest.raises(TrainingError, match="the same command goes on"):
+        make(replace(config, workers=2), quiet)
+    killer.join()
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_workers_end_with_the_command(config: PairsConfig, sent: signal.Signals) -> None:
+    code = (
+        "import signal, sys\n"
+        "from training.__main__ import main\n"
+        "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "    sys.exit(main(sys.argv[1:]))\n"
+    )
+    told = f"pairs --draws {config.draws} --out {config.out} --device emulator --workers 2"
+    command = subprocess.Popen(
+        [sys.executable, "-c", code, *told.split(), "--tracking", "off"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+    )
+    while len(family := descendants(command.pid)) < 5:  # two workers, and what serves them
+        assert command.poll() is None
+        time.sleep(0.05)
+    command.send_signal(sent)
+    assert command.wait(10) == {signal.SIGINT: 130, signal.SIGKILL: -9}[sent]
+    deadline = time.monotonic() + 5
+    while left := family & running():
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def processes() -> dict[int, int]:
+    """Running processes of this host, and whose children they are."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                found[int(path.parent.name)] = int(parent)
+    return found
+
+
+def running() -> set[int]:
+    return set(processes())
+
+
+def descendants(root: int) -> set[int]:
+    parents, found = processes(), {root}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {root}
+
+
+@pytest.mark.usefixtures("fake")
+def test_what_is_finished_needs_no_device(
+    config: PairsConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = make(config, quiet)
+    monkeypatch.delattr(pairs, "Evaluator")
+    assert make(config, quiet) == counts
+
+
+def test_a_full_disk_leaves_no_half_file(
+    config: PairsConfig, fake: type[FakeEvaluator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: pa.Table, path: Path, **__: object) -> None:
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(TrainingError, match=r"pairs-00000.*No space left"):
         make(config, quiet)
     assert not list(config.out.glob("*"))
 

@@ -79,7 +79,7 @@ def test_strategies_differ_in_what_their_programs_do() -> None:
             owners.setdefault(key, set()).add(strategy.name)
     # Two ways to spread a block over lanes have the same geometry and use the same things.
     alike = [names for names in owners.values() if len(names) > 1]
-    assert all(names == {"spmv bsr teams", "spmv bsr values"} for names in alike)
+    assert all(names == {"spmv bsr rows", "spmv bsr values"} for names in alike)
     assert len(alike) <= 4 < len(owners) / 50
 
 

@@ -12,16 +12,6 @@ FIELDS = "xyzw"
 KINDS = {1: "real", 2: "real2", 4: "real4"}
 PLACES = ("rows across", "rows down", "slices inside")
 
-PUT = [
-    "template <typename T>",
-    "__device__ void put(T* to, const T& from) {",
-    "#pragma unroll",
-    "\tfor (int i = 0; i < (int)(sizeof(T) / 16); ++i) {",
-    "\t\t__stcs((float4*)to + i, ((const float4*)&from)[i]);",
-    "\t}",
-    "}",
-]
-
 
 def vector_of(p: Parameters) -> str:
     """Type of the columns that a thread takes at once."""
@@ -78,10 +68,9 @@ def store(w: Writing, draft: Draft, p: Parameters, row: str, value: str = "sum")
     where = f"(size_t){row} * length + at"
     if p.get("store") != "stream":
         return [f"{base}[{where}] = {value};"]
-    if p["vec"] != 4:
-        return [f"__stcs({w.at(base, where)}, {value});"]
-    define(draft, PUT)
-    return [f"put({w.at(base, where)}, {value});"]
+    if p["vec"] == 4 and "itemsize == 4" not in draft.requires:
+        draft.requires.append("itemsize == 4")  # no such store takes four doubles
+    return [f"__stcs({w.at(base, where)}, {value});"]
 
 
 def add_to(w: Writing, draft: Draft, p: Parameters, row: str, value: str = "sum") -> Lines:

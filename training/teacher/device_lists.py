@@ -195,43 +195,91 @@ def _buckets(p: Parameters, w: Writing) -> Draft:
 
 
 def _pieces(p: Parameters, w: Writing) -> Draft:
-    w = dense.briefly(w)
+    w = dense.briefly(replace(w, comments="none", signature="wrapped", add="plus"))
     draft = start(
         p,
         Op.SPMM,
-        f"csr_pieces PIECE={p['piece']} ROW={p['row']}",
-        "Whole rows in pieces of about equal work, a team each.",
+        f"csr_pieces PIECE={p['piece']}",
+        "Whole rows in pieces of about equal work, a team each, entry after entry; long rows by all"
+        " teams of a block.",
     )
-    draft.requires.append("longest <= 16384")
+    draft.requires.append("longest <= 65536")
     lines, geometry = dense.place(w, draft, p, "pieces", "unit")
-    hint = stream_hint(p)
+    hint, kind = stream_hint(p), dense.vector_of(p)
+    zero = f"sum = {dense.zero_of(p)};"
+    store = dense.store(w, draft, p, "row")
+
+    def read(i: str) -> Lines:
+        k = "k" if i == "0" else f"k + {i}"
+        load = [
+            f"val[{i}] = {w.fetch('vals', k, hint)};",
+            f"dense[{i}] = {dense.from_b(p, w.fetch('col_idx', k, hint))};",
+        ]
+        return w.when(f"{k} < end", load)
+
+    def use(i: str) -> Lines:
+        k = "k" if i == "0" else f"k + {i}"
+        next_row = [*store, zero, "++row;", "stop = next;", "next = row_ptr[min(row + 2, rows)];"]
+        return [
+            f"if ({k} >= end) break;",
+            f"while ({k} == stop) {{",
+            *deeper(next_row),
+            "}",
+            *dense.add(w, draft, p, f"val[{i}]", f"dense[{i}]"),
+        ]
+
+    piece = [
+        "int row = first_row[unit], last = first_row[unit + 1];",
+        "int stop = row_ptr[min(row + 1, rows)], next = row_ptr[min(row + 2, rows)];",
+        *w.define("bool", "wide", "row < last && row_ptr[last] - row_ptr[last - 1] > PIECE"),
+        *w.define("int", "end", "row_ptr[wide ? last - 1 : last]"),
+        f"{kind} {zero}",
+        *w.each(
+            "int",
+            "k",
+            "row_ptr[row]",
+            "k < end",
+            "BATCH",
+            [
+                "real val[BATCH];",
+                f"{kind} dense[BATCH];",
+                *w.unrolled("i", "BATCH", 0, read),
+                *w.unrolled("i", "BATCH", 0, use),
+            ],
+        ),
+        "while (row < last) {",
+        *deeper([*store, zero, "++row;"]),
+        "}",
+        *w.when("wide && threadIdx.x == 0", ["long_row[threadIdx.y] = last - 1;"]),
+    ]
     product = dense.add(
         w, draft, p, w.fetch("vals", "k", hint), dense.from_b(p, w.fetch("col_idx", "k", hint))
     )
+    together = [
+        *w.define("int", "row", "long_row[i]"),
+        "if (row < 0) continue;",
+        f"{kind} {zero}",
+        *w.each(
+            "int",
+            "k",
+            "row_ptr[row] + threadIdx.y",
+            "k < row_ptr[row + 1]",
+            "BLOCK / LANES",
+            product,
+            4,
+        ),
+        *dense.add_to(w, draft, p, "row"),
+    ]
     body = [
+        "__shared__ int long_row[BLOCK / LANES];",
         *lines,
-        *w.guarded(
-            "unit < pieces && at < length",
-            "unit >= pieces || at >= length",
-            [
-                *dense.pointers(w, p),
-                *w.define("int", "last", "first_row[unit + 1]"),
-                *w.each(
-                    "int",
-                    "row",
-                    "first_row[unit]",
-                    "row < last",
-                    "1",
-                    [
-                        *w.define("int", "end", "row_ptr[row + 1]"),
-                        f"{dense.vector_of(p)} sum = {dense.zero_of(p)};",
-                        *w.each(
-                            "int", "k", "row_ptr[row]", "k < end", "1", product, int(p["depth"])
-                        ),
-                        *dense.store(w, draft, p, "row"),
-                    ],
-                ),
-            ],
+        *dense.pointers(w, p),
+        "if (threadIdx.x == 0) long_row[threadIdx.y] = -1;",
+        *w.when("unit < pieces && at < length", piece),
+        "__syncthreads();",
+        *w.when(
+            "at < length",
+            ["for (int i = 0; i < BLOCK / LANES; ++i) {", *deeper(together), "}"],
         ),
     ]
     draft.launches.append(f"multiply {geometry}")
@@ -252,9 +300,9 @@ STRATEGIES = (
         Op.SPMV,
         {
             "segment": (32768, 131072),
-            "tile": (49152, 98304),
+            "tile": (98304,),
             "block": (256, 512, 1024),
-            "depth": (2, 4, 8),
+            "depth": (2, 4),
             "hint": ("none", "stream"),
         },
         _buckets,
@@ -264,9 +312,8 @@ STRATEGIES = (
         Op.SPMM,
         {
             **SHAPE,
-            "piece": (32, 64, 128, 256),
-            "row": (1, 2, 8),
-            "depth": (1, 2, 4, 8),
+            "piece": (64, 128, 256),
+            "depth": (4, 8),
             "place": ("rows across", "slices inside"),
         },
         _pieces,

@@ -105,35 +105,25 @@ def entries(
     ]
 
 
-def hinted(
-    w: Writing, draft: Draft, p: Parameters, size: str, lines: Callable[[str], Lines]
-) -> Lines:
+def hinted(draft: Draft, p: Parameters, size: str, lines: Callable[[str], Lines]) -> Lines:
     """Statements that read the matrix with a load hint.
 
     Args:
-        w: Writing.
-        draft: Gets a function that loads, where that is shorter than everything twice.
+        draft: Learns that blocks differ in how they load.
         p: ``hint``: ``none``; ``stream``, past the caches; ``keep``, but for about ``KEEP``
-            megabytes. ``form``, as for ``entries``.
+            megabytes.
         size: Number of slots of the matrix, of which each has a value and an index.
         lines: The statements, given the load intrinsic.
     """
-    hint, form = p["hint"], p["form"]
-    if hint != "keep":
-        return lines(STREAM if hint == "stream" else "")
-    decided = kept(w, f"{size} * (sizeof(real) + 4)")
-    if form == "loop":
-        return [*decided, *w.when("kept", lines(""), lines(STREAM))]
-    if not any("load(" in line for line in draft.functions):
-        draft.functions += LOAD
-    return [*decided, *lines("load")]
+    return lines(load_of(draft, p, f"{size} * (sizeof(real) + 4)"))
 
 
-def kept(w: Writing, size: str) -> Lines:
-    """Decides whether a block reads its part of ``size`` bytes as if for keeps."""
-    return w.note(
-        "Some blocks leave their part of the matrix in the L2 for the next time."
-    ) + w.define("bool", "kept", f"blockIdx.x % 32 * ((float){size}) < 32.0f * KEEP * (1 << 20)")
+def load_of(draft: Draft, p: Parameters, size: str) -> str:
+    """The load intrinsic that ``hint`` asks for, of ``size`` bytes of matrix; empty for none."""
+    if p["hint"] == "keep":
+        draft.kept = size
+        draft.functions += LOAD if LOAD[1] not in draft.functions else []
+    return {"none": "", "stream": STREAM, "keep": "load"}[str(p["hint"])]
 
 
 def sum_lanes(w: Writing, lanes: str, variable: str = "sum", least: str = "0") -> Lines:

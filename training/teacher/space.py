@@ -16,6 +16,7 @@ from suite.matrices.structure import facts
 from suite.problem import Op, Problem
 from training.teacher import (
     device_lists,
+    spmm_blocks,
     spmm_other,
     spmm_rows,
     spmm_teams,
@@ -30,11 +31,11 @@ from training.teacher.strategy import Strategy, Value
 from training.teacher.writing import Writing, drawn, options
 
 _SPMV = (spmv_rows, spmv_entries, spmv_balanced, spmv_dense, spmv_packed, spmv_tiles)
-_SPMM = (spmm_rows, spmm_teams, spmm_other, device_lists)
+_SPMM = (spmm_rows, spmm_teams, spmm_other, spmm_blocks, device_lists)
 STRATEGIES: Mapping[str, Strategy] = {
     strategy.name: strategy for module in (*_SPMV, *_SPMM) for strategy in module.STRATEGIES
 }
-TRIES = 6  # combinations of a strategy that are tried before it is taken not to apply
+TRIES = 12  # combinations of a strategy that are tried before it is taken not to apply
 STEPS = 60  # attempts at a mutation that changes the text
 
 

@@ -8,6 +8,7 @@ from suite.problem import Op
 from training.teacher import dense
 from training.teacher.spmm_rows import SHAPE, stream_hint
 from training.teacher.spmv_balanced import search
+from training.teacher.spmv_packed import FIELDS, VECTORS, read_vector
 from training.teacher.spmv_rows import start
 from training.teacher.strategy import Draft, Parameters, Strategy
 from training.teacher.writing import Lines, Writing, deeper
@@ -32,9 +33,6 @@ def _dia(p: Parameters, w: Writing) -> Draft:
     lines, geometry = dense.place(w, draft, p, units, "unit", "int")
     kind = dense.vector_of(p)
 
-    def name(i: str, array: str) -> str:
-        return f"{array}[{i}]"
-
     def shifted(what: str, i: str) -> str:
         return what if i == "0" else f"{what} + {i}"
 
@@ -45,24 +43,7 @@ def _dia(p: Parameters, w: Writing) -> Draft:
         value = w.fetch("vals", shifted("slot", i), stream_hint(p))
         return dense.add(w, draft, p, value, f"dense[{i}]", f"sum[{i}]")
 
-    if p["window"] == "slides":
-        draft.idea += " Where diagonals are neighbours, a window of rows of B slides along."
-        load = w.when(
-            "k > 0 && offsets[k] == offsets[k - 1] + 1",
-            [
-                *w.repeat_each(
-                    "i",
-                    "ROWS - 1",
-                    rows - 1,
-                    lambda i: [f"dense[{i}] = dense[{int(i) + 1 if i.isdigit() else f'{i} + 1'}];"],
-                ),
-                f"dense[ROWS - 1] = {_clamped(p, 'col + ROWS - 1')};",
-            ],
-            w.repeat_each("i", "ROWS", rows, fresh),
-        )
-        before, inner = [f"{kind} dense[ROWS];"], load
-    else:
-        before, inner = [], [f"{kind} dense[ROWS];", *w.repeat_each("i", "ROWS", rows, fresh)]
+    inner = [f"{kind} dense[ROWS];", *w.repeat_each("i", "ROWS", rows, fresh)]
 
     def put(i: str) -> Lines:
         lines = dense.store(
@@ -79,7 +60,6 @@ def _dia(p: Parameters, w: Writing) -> Draft:
             [
                 *dense.pointers(w, p),
                 f"{kind} sum[ROWS] = {{}};",
-                *before,
                 *w.each(
                     "int",
                     "k",
@@ -116,29 +96,63 @@ def _bsr(p: Parameters, w: Writing) -> Draft:
     lines, geometry = dense.place(w, draft, p, "block_rows", "block_row")
     kind = dense.vector_of(p)
 
-    def column(j: str) -> Lines:
+    def below(j: str) -> Lines:
         col = "col" if j == "0" else f"col + {j}"
+        load = _clamped(p, col).replace(f"min(max({col}, 0), ", f"min({col}, ")
+        return [f"dense[{j}] = {load};"]
 
-        def add(i: str) -> Lines:
-            row = "" if i == "0" else f" + {i} * EDGE"
-            value = w.fetch("vals", f"slot{row}{'' if j == '0' else f' + {j}'}", stream_hint(p))
-            return dense.add(w, draft, p, value, "dense", f"sum[{i}]")
+    wide = {2: 2, 4: 4, 8: 4}.get(edge, 1)
+    hint = stream_hint(p) if wide < 4 else ""
+    vector = VECTORS[wide]
 
-        load = w.define(
-            kind, "dense", _clamped(p, col).replace(f"min(max({col}, 0), ", f"min({col}, ")
-        )
-        return [*load, *w.repeat_each("i", "EDGE", edge, add)]
+    def row_of_block(i: str) -> Lines:
+        row = "" if i == "0" else f" + {i} * EDGE"
+        if wide == 1:
+            return w.unrolled(
+                "j",
+                "EDGE",
+                edge,
+                lambda j: dense.add(
+                    w,
+                    draft,
+                    p,
+                    w.fetch("vals", f"slot{row}{'' if j == '0' else f' + {j}'}", hint),
+                    f"dense[{j}]",
+                    f"sum[{i}]",
+                ),
+            )
+
+        def piece(at: str) -> Lines:
+            more = row if at == "0" else f"{row} + {at}"
+            return [
+                *w.define(vector, "val", read_vector(vector, f"vals + slot{more}", hint)),
+                *[
+                    line
+                    for n, f in enumerate(FIELDS[:wide])
+                    for line in dense.add(
+                        w,
+                        draft,
+                        p,
+                        f"val.{f}",
+                        f"dense[{int(at) + n if at.isdigit() else f'{at} + {n}'}]",
+                        f"sum[{i}]",
+                    )
+                ],
+            ]
+
+        if edge == wide:
+            return piece("0")
+        return [
+            "#pragma unroll",
+            f"for (int j = 0; j < EDGE; j += {wide}) {{",
+            *deeper(piece("j")),
+            "}",
+        ]
 
     def put(i: str) -> Lines:
         row = "row" if i == "0" else f"(row + {i})"
         return w.when(f"{row.strip('()')} < rows", dense.store(w, draft, p, row, f"sum[{i}]"))
 
-    pragma = [
-        "#pragma unroll",
-        f"for (int j = 0; j < EDGE; {w.count('j', '1')}) {{",
-        *deeper(column("j")),
-        "}",
-    ]
     body = [
         *lines,
         *w.guarded(
@@ -157,7 +171,9 @@ def _bsr(p: Parameters, w: Writing) -> Draft:
                     [
                         *w.define("int", "col", "col_idx[k] * EDGE"),
                         *w.define("size_t", "slot", "(size_t)k * (EDGE * EDGE)"),
-                        *pragma,
+                        f"{kind} dense[EDGE];",
+                        *w.unrolled("j", "EDGE", edge, below),
+                        *w.unrolled("i", "EDGE", edge, row_of_block),
                     ],
                     int(p["depth"]),
                 ),
@@ -220,13 +236,13 @@ def _runs(p: Parameters, w: Writing) -> Draft:
 
 
 def _long(p: Parameters, w: Writing) -> Draft:
-    w = dense.briefly(replace(w, comments="none"))
+    w = dense.briefly(replace(w, comments="none", signature="wrapped", add="plus"))
+    lanes, width = int(p["lanes"]), int(p["vec"])
     draft = start(
         p,
         Op.SPMM,
-        "csr",
-        "A team for each row of up to LIMIT entries; longer rows are cut into"
-        " pieces with a team each, which add to C.",
+        f"csr_pieces PIECE={p['piece']}",
+        "A team for each row of up to PIECE entries, a warp for each part of a longer one.",
     )
     draft.functions += search(w)
     hint = stream_hint(p)
@@ -235,10 +251,6 @@ def _long(p: Parameters, w: Writing) -> Draft:
         w, draft, p, w.fetch("vals", "k", hint), dense.from_b(p, w.fetch("col_idx", "k", hint))
     )
     zero = f"{dense.vector_of(p)} sum = {dense.zero_of(p)};"
-    bounds = [
-        *w.define("int", "begin", "row_ptr[row]"),
-        *w.define("int", "end", "row_ptr[row + 1]"),
-    ]
     one = [
         *lines,
         *w.guarded(
@@ -246,77 +258,70 @@ def _long(p: Parameters, w: Writing) -> Draft:
             "row >= rows || at >= length",
             [
                 *dense.pointers(w, p),
-                *bounds,
+                *w.define("int", "begin", "row_ptr[row]"),
+                *w.define("int", "end", "row_ptr[row + 1]"),
                 zero,
                 *w.when(
-                    "end - begin <= LIMIT",
+                    "end - begin <= PIECE",
                     w.each("int", "k", "begin", "k < end", "1", product, int(p["depth"])),
                 ),
                 *dense.store(w, draft, p, "row"),
             ],
         ),
     ]
-    requires = list(draft.requires)
-    lines, pieces = dense.place(w, draft, p, "ceildiv(nnz,LIMIT)", "unit", "int")
-    draft.requires = requires
-    piece = [
-        *lines,
-        *w.define("int", "first", "unit * LIMIT"),
-        *w.guarded(
-            "unit < (nnz - 1) / LIMIT + 1 && at < length",
-            "unit >= (nnz - 1) / LIMIT + 1 || at >= length",
+    team = w.over("threadIdx.x", "LANES", lanes)
+    part = [
+        *w.define("int", "first", "parts[3 * unit + 1]"),
+        *w.define("int", "end", "first + parts[3 * unit + 2]"),
+        zero,
+        *w.when(
+            "at < length",
+            w.each(
+                "int",
+                "k",
+                f"first + {team}" if lanes < 32 else "first",
+                "k < end",
+                "32 / LANES" if lanes < 32 else "1",
+                product,
+                8,
+            ),
+        ),
+        *(dense.sum_teams(w, p, "16", "LANES - 1") if lanes < 32 else []),
+        *w.when(
+            "threadIdx.x < LANES && at < length" if lanes < 32 else "at < length",
             [
-                *dense.pointers(w, p),
-                *w.define("int", "last", "min(nnz - first, LIMIT) + first"),
-                *w.define("int", "low", "row_of(first, rows, row_ptr)"),
-                *w.define("int", "high", "row_of(last - 1, rows, row_ptr)"),
-                *w.note("Only the first and the last row of a piece can be long."),
-                *w.each(
-                    "int",
-                    "row",
-                    "low",
-                    "row <= high",
-                    "max(high - low, 1)",
-                    [
-                        *bounds,
-                        *w.when(
-                            "end - begin > LIMIT",
-                            [
-                                zero,
-                                *w.each(
-                                    "int",
-                                    "k",
-                                    "max(begin, first)",
-                                    "k < min(end, last)",
-                                    "1",
-                                    product,
-                                    int(p["depth"]),
-                                ),
-                                *dense.add_to(w, draft, p, "row"),
-                            ],
-                        ),
-                    ],
-                ),
+                *w.define("int", "row", "row_of(first, rows, row_ptr)"),
+                *dense.add_to(w, draft, p, "row"),
             ],
         ),
     ]
-    where, shape = pieces.split(" ")
+    long = [
+        *w.define("int", "length", f"n / {width}" if width > 1 else "n"),
+        *w.define("int", "at", f"blockIdx.y * LANES + {w.rest('threadIdx.x', 'LANES', lanes)}"),
+        *dense.pointers(w, p),
+        *w.each(
+            "int",
+            "unit",
+            "blockIdx.x * 8 + threadIdx.y",
+            "unit < counts[0]",
+            "gridDim.x * 8",
+            part,
+        ),
+    ]
+    wide = f"ceildiv(n,{width}*LANES)" if width > 1 else "ceildiv(n,LANES)"
     draft.launches += [
         f"multiply {geometry}",
-        f"add_long {where.replace('grid=', 'grid=(longest>LIMIT)*', 1)} {shape}",
+        f"add_long grid=(longest>PIECE)*min(ceildiv(max_parts,8),8*sms),{wide} block=32,8",
     ]
-    draft.kernels += [("multiply", "", one), ("add_long", "", piece)]
+    draft.kernels += [("multiply", "", one), ("add_long", "", long)]
     return draft
 
 
 def _fits(p: Parameters) -> bool:
-    """Whether sums stay in registers and teams in a block; a window needs rows to slide over."""
+    """Whether sums stay in registers and teams in a block."""
     held = int(p.get("rows", p.get("edge", 1))) * int(p["vec"])
     return (
-        held <= 32
-        and (held <= 8 or int(p["block"]) <= 256)
-        and int(p["lanes"]) <= int(p["block"])
-        and not (p.get("window") == "slides" and (p["rows"] == 1 or p["depth"] != 1))
+        held <= 32 and (held <= 8 or int(p["block"]) <= 256) and int(p["lanes"]) <= int(p["block"])
     )
 
 
@@ -325,21 +330,21 @@ STRATEGIES = (
     Strategy(
         "spmm dia",
         Op.SPMM,
-        {**SHAPE, "rows": (1, 2, 4, 8), "window": ("none",), "depth": (1, 2, 4), "place": PLACES},
-        _dia,
-        _fits,
-    ),
-    Strategy(
-        "spmm dia window",
-        Op.SPMM,
-        {**SHAPE, "rows": (2, 4, 8), "window": ("slides",), "depth": (1,), "place": PLACES},
+        {**SHAPE, "rows": (1, 2, 4, 8), "depth": (1, 2, 4), "place": PLACES},
         _dia,
         _fits,
     ),
     Strategy(
         "spmm bsr",
         Op.SPMM,
-        {**SHAPE, "edge": (2, 3, 4, 8), "depth": (1, 2), "place": PLACES},
+        {
+            **SHAPE,
+            "bounds": ("half", "quarter"),
+            "lanes": (8, 32),
+            "edge": (2, 3),
+            "depth": (1, 2),
+            "place": PLACES,
+        },
         _bsr,
         _fits,
     ),
@@ -362,8 +367,8 @@ STRATEGIES = (
         {
             **SHAPE,
             "store": ("plain",),
-            "limit": (256, 1024, 4096),
-            "depth": (1, 2, 4),
+            "piece": (64, 256, 1024),
+            "depth": (2, 4, 8),
             "place": ("rows across",),
         },
         _long,

@@ -6,7 +6,7 @@ from suite.problem import Op
 from training.teacher import dense
 from training.teacher.parts import STREAM, Walk, entries, narrow_columns
 from training.teacher.spmv_rows import csr_walk, start
-from training.teacher.strategy import Draft, Parameters, Strategy
+from training.teacher.strategy import Choices, Draft, Parameters, Strategy
 from training.teacher.writing import Lines, Writing
 
 LONGEST = 16384  # entries that one team may be left with
@@ -204,21 +204,21 @@ def in_a_warp(p: Parameters) -> bool:
     return sensible(p) and int(p["lanes"]) * int(p["split"]) <= 32
 
 
-SHAPE = {
+SHAPE: Choices = {
     "bounds": ("none", "half"),
-    "vec": (1, 2, 4),
-    "lanes": (4, 8, 16, 32),
-    "block": (64, 128, 256, 512),
-    "hint": ("none", "stream"),
+    "vec": (1, 4),
+    "lanes": (8, 16, 32),
+    "block": (128, 256, 512),
+    "hint": ("none",),
     "store": ("plain", "stream"),
 }
-FORM = {"form": ("loop", "batch", "ahead"), "depth": (1, 2, 4, 8)}
-SPLIT = {**SHAPE, **FORM, "lanes": (4, 8, 16), "split": (2, 4, 8)}
+FORM: Choices = {"form": ("loop", "batch", "ahead"), "depth": (2, 4, 8)}
+SPLIT: Choices = {**SHAPE, **FORM, "lanes": (8, 16), "split": (2, 4)}
 STRATEGIES = (
     Strategy(
         "spmm csr rows",
         Op.SPMM,
-        {**SHAPE, **FORM, "place": dense.PLACES, "columns": ("wide",)},
+        {**SHAPE, **FORM, "place": ("rows across", "slices inside"), "columns": ("wide",)},
         _csr,
         sensible,
     ),

@@ -320,13 +320,7 @@ STRATEGIES = (
     Strategy(
         "spmv csr block",
         Op.SPMV,
-        {"block": (32, 64, 128, 256, 512, 1024), "split": (1,), **LIGHT},
-        _block,
-    ),
-    Strategy(
-        "spmv csr blocks",
-        Op.SPMV,
-        {"block": (64, 128, 256, 512), "split": (2, 4, 8, 16), **LIGHT},
+        {"block": (64, 128, 256, 512, 1024), "split": (1, 2, 4, 8, 16), **LIGHT},
         _block,
     ),
     Strategy(

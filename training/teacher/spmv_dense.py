@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from suite.problem import Op
-from training.teacher.parts import ALL, LOAD, STREAM, kept
+from training.teacher.parts import ALL, STREAM, load_of
 from training.teacher.spmv_rows import BLOCKS, start
 from training.teacher.strategy import Draft, Parameters, Strategy
 from training.teacher.writing import Lines, Writing
@@ -16,11 +16,7 @@ def _dia(p: Parameters, w: Writing) -> Draft:
     rows = int(p["rows"])
     draft = start(p, Op.SPMV, "dia", f"{rows} rows a thread" if rows > 1 else "A row a thread")
     draft.idea += ", diagonal by diagonal: no column indices are read."
-    decide: Lines = []
-    hint = {"none": "", "stream": STREAM, "keep": "load"}[str(p["hint"])]
-    if hint == "load":
-        draft.functions += LOAD
-        decide = kept(w, "diags * pitch * sizeof(real)")
+    hint = load_of(draft, p, "diags * pitch * sizeof(real)")
 
     def shift(text: str, i: str) -> str:
         return text if i == "0" else f"{text} + {i} * BLOCK"
@@ -56,18 +52,13 @@ def _dia(p: Parameters, w: Writing) -> Draft:
             f"(long long)blockIdx.x * {'(BLOCK * ROWS)' if rows > 1 else 'BLOCK'}",
         )
     ]
-    work = ["real sum = 0;" if rows == 1 else "real sum[ROWS] = {};", *decide]
-    if p["edge"] == "apart":
-        inside = (
-            f"base >= reach && base + {per_block} <= rows && base + {per_block} + reach <= cols"
-        )
-        work += [
-            *w.note("No diagonal of these rows leaves the matrix."),
-            *w.define("bool", "inside", inside),
-            *w.when("inside", diagonals(True), diagonals(False)),
-        ]
-    else:
-        work += diagonals(False)
+    work = ["real sum = 0;" if rows == 1 else "real sum[ROWS] = {};"]
+    inside = f"base >= reach && base + {per_block} <= rows && base + {per_block} + reach <= cols"
+    work += [
+        *w.note("No diagonal of these rows leaves the matrix."),
+        *w.define("bool", "inside", inside),
+        *w.when("inside", diagonals(True), diagonals(False)),
+    ]
     work += w.repeat_each("i", "ROWS", rows, store)
     body = [
         *base,
@@ -286,6 +277,10 @@ def _bsr_values(p: Parameters, w: Writing) -> Draft:
     return draft
 
 
+def _within_a_warp(p: Parameters) -> bool:
+    return int(p["edge"]) * int(p["lanes"]) <= 32
+
+
 def _team_fits(p: Parameters) -> bool:
     """Whether a team is within a warp, and each of its threads has a whole vector of a row."""
     edge, wide = int(p["edge"]), int(p["wide"])
@@ -299,35 +294,28 @@ STRATEGIES = (
         Op.SPMV,
         {
             "block": BLOCKS,
-            "bounds": ("none", "half"),
-            "rows": (1, 2, 4, 8),
-            "edge": ("checked", "apart"),
-            "depth": (1, 2, 4, 8),
+            "bounds": ("half",),  # also a licence for the registers of a batch
+            "rows": (2, 4, 8),
+            "depth": (2, 4),
             "hint": ("none", "stream", "keep"),
-            "keep": (12, 24, 36),
+            "keep": (24,),
         },
         _dia,
-        lambda p: p["hint"] == "keep" or p["keep"] == 24,
+        lambda p: int(p["rows"]) * int(p["depth"]) <= 16,
     ),
     Strategy(
         "spmv dia vectors",
         Op.SPMV,
-        {"block": BLOCKS, "rows": (2, 4), "depth": (1, 2, 4, 8), "hint": ("none", "stream")},
+        {"block": BLOCKS, "rows": (2, 4), "depth": (1, 2, 4), "hint": ("none", "stream")},
         _dia_vectors,
         lambda p: p["rows"] == 2 or p["hint"] == "none",
     ),
     Strategy(
         "spmv bsr rows",
         Op.SPMV,
-        {"edge": (2, 3, 4, 5, 8, 16), "lanes": (1,), "block": BLOCKS, **LIGHT},
+        {"edge": (2, 3, 4, 5, 8, 16), "lanes": (1, 2, 4, 8), "block": BLOCKS, **LIGHT},
         _bsr_rows,
-    ),
-    Strategy(
-        "spmv bsr teams",
-        Op.SPMV,
-        {"edge": (2, 4, 8), "lanes": (2, 4, 8), "block": BLOCKS, **LIGHT},
-        _bsr_rows,
-        lambda p: int(p["edge"]) * int(p["lanes"]) <= 32,
+        lambda p: p["lanes"] == 1 or (p["edge"] in (2, 4, 8) and _within_a_warp(p)),
     ),
     Strategy(
         "spmv bsr values",

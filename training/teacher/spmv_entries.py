@@ -219,14 +219,14 @@ STRATEGIES = (
         "spmv hyb",
         Op.SPMV,
         {
-            "percent": (50, 67, 80, 90, 97),
+            "percent": (67, 80, 90, 97),
             "kind": ("each", "runs", "scan", "vectors"),
             "items": (1, 4, 8),
             "block": (128, 256, 512),
-            **(LOADS | {"keep": (24,), "hint": ("none", "stream")}),
+            **(LOADS | {"hint": ("none", "stream")}),
             "depth": (1, 2, 4),
         },
         _hyb,
-        lambda p: _few(p) and sensible(p) and p["hint"] != "keep",
+        lambda p: _few(p) and sensible(p),
     ),
 )

@@ -16,23 +16,23 @@ from training.teacher.parts import (
 from training.teacher.strategy import Draft, Parameters, Strategy
 from training.teacher.writing import Lines, Writing
 
-BOUNDS = {  # registers: as the compiler likes, at most 64, at most 32
+BOUNDS = {  # registers: as the compiler likes, at most 128, 64
     "none": "",
+    "quarter": "__launch_bounds__(BLOCK, 512 / BLOCK)",
     "half": "__launch_bounds__(BLOCK, 1024 / BLOCK)",
-    "full": "__launch_bounds__(BLOCK, 2048 / BLOCK)",
 }
 LOADS = {
-    "bounds": ("none", "half", "full"),
+    "bounds": ("none", "half"),
     "form": ("loop", "batch", "ahead"),
     "depth": (1, 2, 4, 8),
     "hint": ("none", "stream", "keep"),
-    "keep": (12, 24, 36),
+    "keep": (24,),
 }
 
 
 def sensible(p: Parameters) -> bool:
-    """Whether batches have more than one entry, and an amount is kept only where any is."""
-    return (p["form"] == "loop" or int(p["depth"]) > 1) and (p["hint"] == "keep" or p["keep"] == 24)
+    """Whether batches have more than one entry."""
+    return p["form"] == "loop" or int(p["depth"]) > 1
 
 
 def start(p: Parameters, op: Op, fmt: str, idea: str) -> Draft:
@@ -88,7 +88,7 @@ def _csr(p: Parameters, w: Writing) -> Draft:
         inner = [
             *w.define("int", "begin", "row_ptr[row]"),
             *w.define("int", "end", "row_ptr[row + 1]"),
-            *hinted(w, draft, p, "nnz", row_sum),
+            *hinted(draft, p, "nnz", row_sum),
         ]
         if lanes == 1:
             own = ["real sum = 0;", *inner, "y[row] = sum;"]
@@ -170,7 +170,7 @@ def ell_rows(w: Writing, draft: Draft, p: Parameters) -> Lines:
         )
         return loads(w, p, Walk("0", "width", "1", walk.col, walk.val))
 
-    body = ["real sum = 0;", *hinted(w, draft, p, "width * pitch", row_sum), "y[row] = sum;"]
+    body = ["real sum = 0;", *hinted(draft, p, "width * pitch", row_sum), "y[row] = sum;"]
     return [
         *w.define("long long", "row", w.global_thread("BLOCK")),
         *w.guarded("row < rows", "row >= rows", body),
@@ -195,7 +195,7 @@ def _ell(p: Parameters, w: Writing) -> Draft:
         return loads(w, p, walk)
 
     inner = w.define("int", "length", "row_len[row]") if end == "length" else []
-    inner = [*inner, *hinted(w, draft, p, "nnz", row_sum)]
+    inner = [*inner, *hinted(draft, p, "nnz", row_sum)]
     if lanes == 1:
         own = ["real sum = 0;", *inner, "y[row] = sum;"]
         body = [
@@ -250,7 +250,7 @@ def _sell(p: Parameters, w: Writing) -> Draft:
         *w.define("int", "slice", w.over("unit", "SLICE", height)),
         *w.define("int", "begin", f"slice_ptr[slice] + {place}"),
         *w.define("int", "end", "slice_ptr[slice + 1]"),
-        *hinted(w, draft, p, "slots", row_sum),
+        *hinted(draft, p, "slots", row_sum),
     ]
     direct = p["sigma"] == 1  # rows are where they were
     row = [] if direct else w.define("int", "row", "perm[unit]")
@@ -298,14 +298,13 @@ STRATEGIES = (
     Strategy(
         "spmv csr team",
         Op.SPMV,
-        {"lanes": (2, 4, 8, 16, 32), "block": BLOCKS, "map": MAPS, "columns": ("wide",), **LOADS},
-        _csr,
-        sensible,
-    ),
-    Strategy(
-        "spmv csr team narrow",
-        Op.SPMV,
-        {"lanes": (2, 4, 8, 16, 32), "block": BLOCKS, "map": MAPS, "columns": ("narrow",), **LOADS},
+        {
+            "lanes": (2, 4, 8, 16, 32),
+            "block": BLOCKS,
+            "map": ("direct", "stride"),
+            "columns": ("wide", "narrow"),
+            **LOADS,
+        },
         _csr,
         sensible,
     ),
@@ -355,8 +354,8 @@ STRATEGIES = (
         {
             "lanes": (1,),
             "block": BLOCKS,
-            "c": (4, 8, 16, 32, 64),
-            "sigma": (1, 256, 1024, 8192),
+            "c": (8, 32),
+            "sigma": (1, 1024),
             "columns": ("wide", "narrow"),
             **LOADS,
         },
@@ -369,7 +368,7 @@ STRATEGIES = (
         {
             "lanes": (2, 4, 8),
             "block": (128, 256, 512),
-            "c": (16, 32),
+            "c": (32,),
             "sigma": (1, 1024),
             "columns": ("wide", "narrow"),
             **LOADS,

@@ -2,72 +2,140 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from suite.problem import Op
 from training.teacher.parts import ALL, STREAM, sum_lanes
 from training.teacher.spmv_packed import read_vector
 from training.teacher.spmv_rows import start
 from training.teacher.strategy import Choices, Draft, Parameters, Strategy
-from training.teacher.writing import Writing, deeper
+from training.teacher.writing import Lines, Writing, deeper
 
 
 def _coltile(p: Parameters, w: Writing) -> Draft:
+    # It is long as it is.
+    w = replace(w, comments="none", signature="wrapped", repeat="pragma", step="before")
+    w = replace(w, braces="few", add="plus", address="element", local="plain")
+    staged, ahead = p["finish"] == "stage", p["form"] == "ahead"
     draft = start(
         p,
         Op.SPMV,
         f"coltile TILE={p['tile']}",
         "Entries by tiles of columns, whose x lies in shared memory: gathers cost next to nothing.",
     )
+    if staged or ahead:
+        draft.idea = ""
     del draft.constants["TILE"]
+    draft.constants.pop("BATCH", None)
     draft.init_zero = True
+    first_row = "(chunk_info[k] >> 12) * ROW_BLOCK"
+    to = f"{first_row} + tile_rows[slot + i]"
     hint = STREAM if p["hint"] == "stream" else ""
     add = f"atomicAdd({w.at('y', 'first_row + tile_rows[slot + row]')}, sum);"
-    each = [
-        *w.when("heads >> i & 1", [*w.when("i > 0", [add]), "++row;", "sum = 0;"]),
-        "sum += ((const real*)val)[i] * shared_x[((const unsigned short*)&col)[i]];",
+    # Members have names that are nothing else's, since those are not replaced after a dot.
+    names = ("flags", "columns", "values") if ahead else ("heads", "col", "val")
+    held = [f"unsigned {names[0]};", f"uint4 {names[1]}, {names[2]}[EACH / VECTOR];"]
+    own = "next." if ahead else ""
+    values = read_vector("uint4", "tile_vals + slot + (i * 32 + lane) * VECTOR", hint)
+    ask = [
+        *w.define("size_t", "slot", f"(size_t){'min(wanted, end - 1)' if ahead else 'k'} * CHUNK"),
+        f"{own}{names[0]} = {w.fetch('tile_heads', 'slot / 8 + lane', hint)};",
+        f"{own}{names[1]} = {read_vector('uint4', 'tile_cols + slot + lane * EACH', hint)};",
+        *w.each("int", "i", "0", "i < EACH / VECTOR", "1", [f"{own}{names[2]}[i] = {values};"]),
     ]
-    if p["finish"] == "scan":
-        take = [
-            f"const real below = __shfl_up_sync({ALL}, sum, step);",
-            f"const int run_row = __shfl_up_sync({ALL}, row, step);",
-            *w.when("lane >= step && run_row == row", ["sum += below;"]),
+    bits = "now.flags" if ahead else "heads"
+    number = "((const unsigned short*)&col)[i]"
+    value = "((const real*)val)[i]"
+    if ahead:
+        number = number.replace("col", "now.columns")
+        value = value.replace("val", "now.values")
+        draft.functions += ["struct Share {", *deeper(held), "};"]
+    each = [
+        *w.when(
+            f"{bits} >> i & 1",
+            [
+                *(
+                    ["if (row < before)", "\tlead = sum;", "else", "\tstage[row + row / 32] = sum;"]
+                    if staged
+                    else w.when("i > 0", [add])
+                ),
+                "++row;",
+                "sum = 0;",
+            ],
+        ),
+        f"sum += {value} * shared_x[{number}];",
+    ]
+    take = [
+        "const real below = __shfl_up_sync(~0u, sum, step);",
+        "const int run_row = __shfl_up_sync(~0u, row, step);",
+        *w.when("lane >= step && run_row == row", ["sum += below;"]),
+    ]
+    scan = w.double("step", "1", "32", take)
+    if staged:
+        finish = [
+            *scan,
+            "const real carry = __shfl_up_sync(~0u, sum, 1);",
+            *w.when(
+                "row >= before && before > 0",
+                ["stage[before - 1 + (before - 1) / 32] = carry + lead;"],
+            ),
+            *w.when("lane == 31", ["stage[row + row / 32] = sum;"]),
+            "__syncwarp();",
+            *w.each(
+                "int",
+                "i",
+                "lane",
+                "i < (chunk_info[k] & 4095)",
+                "32",
+                [f"atomicAdd({w.at('y', to)}, stage[i + i / 32]);"],
+                4,
+            ),
+            "__syncwarp();",
         ]
-        last = [
-            *w.double("step", "1", "32", take),
-            f"const int next = __shfl_down_sync({ALL}, row, 1);",
-            *w.when("lane == 31 || next != row", [add]),
+    elif p["finish"] == "scan":
+        finish = [
+            *scan,
+            "const int next_row = __shfl_down_sync(~0u, row, 1);",
+            *w.when("lane == 31 || next_row != row", [add]),
         ]
     else:
-        last = [add]
-
-    def read_values(i: str) -> str:
-        return read_vector("uint4", f"tile_vals + slot + ({i} * 32 + lane) * VECTOR", hint)
-
+        finish = [add]
+    if ahead:
+        load = [
+            "Share now = next;",
+            "ask(k + BLOCK / 32);",
+            *w.define("size_t", "slot", "(size_t)k * CHUNK"),
+        ]
+    else:
+        load = [*held, *ask]
     chunk = [
-        *w.define("size_t", "slot", "(size_t)k * CHUNK"),
-        *w.define("int", "first_row", "(chunk_info[k] >> 12) * ROW_BLOCK"),
-        *w.define("unsigned", "heads", w.fetch("tile_heads", "(size_t)k * 32 + lane", hint)),
-        *w.define("uint4", "col", read_vector("uint4", "tile_cols + slot + lane * EACH", hint)),
-        "uint4 val[EACH / VECTOR];",
-        *w.unrolled(
-            "i",
-            "EACH / VECTOR",
-            0,
-            lambda i: [f"val[{i}] = {read_values(i)};"],
-        ),
-        "int row = (int)(heads >> 8) - 1;",
-        "real sum = 0;",
+        *load,
+        *([] if staged else w.define("int", "first_row", first_row)),
+        *(w.define("int", "before", f"{bits} >> 8") if staged else []),
+        "int row = before - 1;" if staged else f"int row = (int)({bits} >> 8) - 1;",
+        "real sum = 0;" if not staged else "real sum = 0, lead = 0;",
         *w.unrolled("i", "EACH", 0, lambda _: each),
-        *last,
+        *finish,
     ]
+    after = "bucket_chunk[(at + 1) * row_blocks_of(rows)]"  # where the next tile begins
     body = [
         "extern __shared__ real shared_x[];",
         *w.define("int", "lane", w.rest("threadIdx.x", "32", 32)),
-        *w.define("int", "row_blocks", "row_blocks_of(rows)"),
+        *w.define("int", "warp", "threadIdx.x / 32"),
+        *(["real* stage = shared_x + COLS + warp * (CHUNK + CHUNK / 32);"] if staged else []),
         *w.define("int4", "span", "((const int4*)spans)[blockIdx.x]"),
-        "int first = span.x, end = span.y, at = span.z;",
+        "int first = span.x, at = span.z, end;",
+        *(
+            ["Share next;", "const auto ask = [&](int wanted) {", *deeper(ask), "};"]
+            if ahead
+            else []
+        ),
         "while (first < span.w) {",
         *deeper(
             [
+                f"while ({after} <= first) {w.count('at', '1')};",
+                f"end = min(span.w, {after});",
+                *(["ask(first + warp);"] if ahead else []),
                 "__syncthreads();",
                 *w.each(
                     "int",
@@ -76,29 +144,17 @@ def _coltile(p: Parameters, w: Writing) -> Draft:
                     "i < min(COLS, cols - at * COLS)",
                     "BLOCK",
                     ["shared_x[i] = x[at * COLS + i];"],
-                    int(p["depth"]),
                 ),
                 "__syncthreads();",
-                *w.each(
-                    "int",
-                    "k",
-                    f"first + {w.over('threadIdx.x', '32', 32)}",
-                    "k < end",
-                    "BLOCK / 32",
-                    chunk,
-                ),
+                *w.each("int", "k", "first + warp", "k < end", "BLOCK / 32", chunk),
                 "first = end;",
-                "if (first >= span.w) break;",
-                "do {",
-                f"\t{w.count('at', '1')};",
-                "} while (bucket_chunk[(at + 1) * row_blocks] <= first);",
-                "end = min(span.w, bucket_chunk[(at + 1) * row_blocks]);",
             ]
         ),
         "}",
     ]
-    draft.launches.append("multiply grid=min(max_shares,nnz) block=TILE//144 shared=TILE")
-    draft.kernels.append(("multiply", "", body))
+    more = "+TILE//144*33*itemsize//4" if staged else ""
+    draft.launches.append(f"multiply grid=min(max_shares,nnz) block=TILE//144 shared=TILE{more}")
+    draft.kernels.append(("multiply", "__launch_bounds__(BLOCK)", body))
     return draft
 
 
@@ -192,7 +248,9 @@ def _hyb(p: Parameters, w: Writing) -> Draft:
         f"x[{w.fetch('ell_col', 'slot + k * 32', hint)}]",
     )
     rows = [
-        *w.define("long long", "row", w.global_thread("BLOCK")),
+        *w.define(
+            "long long", "row", "(long long)(blockIdx.x - tail_blocks) * BLOCK + threadIdx.x"
+        ),
         *w.guarded(
             "row < rows",
             "row >= rows",
@@ -212,13 +270,14 @@ def _hyb(p: Parameters, w: Writing) -> Draft:
     product = w.product("sum", w.fetch("vals", "k", hint), f"x[{w.fetch('col_idx', 'k', hint)}]")
     lane = w.rest("threadIdx.x", "32", 32)
     warp = w.over(f"({w.global_thread('BLOCK')})", "32", 32)
-    by = w.over(f"gridDim.x * {w.threads('BLOCK')}", "32", 32)
-    pieces = w.each(
-        "int",
-        "i",
-        warp,
-        "i < counts[1]",
-        by,
+
+    def each_warp(count: str, blocks: str, body: Lines) -> Lines:
+        by = w.over(f"{blocks} * {w.threads('BLOCK')}", "32", 32)
+        return w.each("int", "i", warp, f"i < {count}", by, body)
+
+    pieces = each_warp(
+        "counts[1]",
+        "tail_blocks",
         [
             *w.define("int", "first", "piece_start[i]"),
             *w.define("int", "end", "first + piece_size[i]"),
@@ -228,12 +287,9 @@ def _hyb(p: Parameters, w: Writing) -> Draft:
             *w.when(f"{lane} == 0", ["piece_sum[i] = sum;"]),
         ],
     )
-    tails = w.each(
-        "int",
-        "i",
-        warp,
-        "i < counts[0]",
-        by,
+    tails = each_warp(
+        "counts[0]",
+        "gridDim.x",
         [
             *w.define("int", "row", "long_row[i]"),
             *w.define("int", "first", "long_first[i]"),
@@ -244,12 +300,106 @@ def _hyb(p: Parameters, w: Writing) -> Draft:
             *w.when(f"{lane} == 0", ["y[row] += sum;"]),
         ],
     )
+    both = [
+        *w.note("The first blocks take the pieces, while the others take the short rows."),
+        *w.choose("int", "tail_blocks", "longest > WIDTH", "WAVES * sms", "0"),
+        *w.when("blockIdx.x < tail_blocks", [*pieces, "return;"]),
+        *rows,
+    ]
+    draft.constants["WAVES"] = int(p["waves"])
     draft.launches += [
-        "multiply grid=ceildiv(rows,BLOCK) block=BLOCK",
-        "add_long grid=(longest>WIDTH)*4*sms block=BLOCK",
+        "multiply grid=(longest>WIDTH)*WAVES*sms+ceildiv(rows,BLOCK) block=BLOCK",
         "add_tail grid=(longest>WIDTH)*sms block=BLOCK",
     ]
-    draft.kernels += [("multiply", "", rows), ("add_long", "", pieces), ("add_tail", "", tails)]
+    draft.kernels += [("multiply", "", both), ("add_tail", "", tails)]
+    return draft
+
+
+def _planes(p: Parameters, w: Writing) -> Draft:
+    draft = start(
+        p,
+        Op.SPMV,
+        "csr",
+        "For short and empty rows: 32 rows have one start, and their lengths stand in bit planes,"
+        " so that next to nothing is read for a row.",
+    )
+    draft.requires.append("longest <= 15")
+    draft.arrays += [
+        ("derived", "planes", "unsigned", "4*ROWS*ceildiv(rows,32*ROWS)"),
+        ("derived", "starts", "int", "ROWS*ceildiv(rows,32*ROWS)"),
+    ]
+    draft.prepares.append("divide grid=ceildiv(rows,32*ROWS) block=32*ROWS")
+    hint = STREAM if p["hint"] == "stream" else ""
+    pack = [
+        *w.define("long long", "row", "(long long)blockIdx.x * (32 * ROWS) + threadIdx.x"),
+        *w.choose("int", "length", "row < rows", "row_ptr[row + 1] - row_ptr[row]", "0"),
+        *w.each(
+            "int",
+            "i",
+            "0",
+            "i < 4",
+            "1",
+            [
+                *w.define("unsigned", "bits", f"__ballot_sync({ALL}, length >> i & 1)"),
+                *w.when(
+                    "threadIdx.x % 32 == 0",
+                    ["planes[i * (gridDim.x * ROWS) + row / 32] = bits;"],
+                ),
+            ],
+        ),
+        *w.when(
+            "threadIdx.x % 32 == 0", ["starts[row / 32] = row_ptr[min(row, (long long)rows)];"]
+        ),
+    ]
+
+    def find(i: str) -> Lines:
+        word = "word" if i == "0" else f"word + {i}"
+        return [
+            f"begin[{i}] = {w.fetch('starts', word, hint)};",
+            f"length[{i}] = 0;",
+            "#pragma unroll",
+            "for (int j = 0; j < 4; ++j) {",
+            *deeper(
+                [
+                    *w.define("unsigned", "bits", w.fetch("planes", f"j * words + {word}", hint)),
+                    f"length[{i}] += (bits >> lane & 1) << j;",
+                    f"begin[{i}] += __popc(bits & ((1u << lane) - 1)) << j;",
+                ]
+            ),
+            "}",
+        ]
+
+    def entry(i: str) -> Lines:
+        slot = f"begin[{i}] + k"
+        product = f"x[{w.fetch('col_idx', slot, hint)}]"
+        add = w.product(f"sum[{i}]", w.fetch("vals", slot, hint), product)
+        return w.when(f"k < length[{i}]", [add])
+
+    def store(i: str) -> Lines:
+        row = "row" if i == "0" else f"row + {i} * 32"
+        return w.when(f"{row} < rows", [f"y[{row}] = sum[{i}];"])
+
+    body = [
+        *w.define("int", "lane", w.rest("threadIdx.x", "32", 32)),
+        *w.define(
+            "long long", "word", f"{w.over('(' + w.global_thread('BLOCK') + ')', '32', 32)} * ROWS"
+        ),
+        *w.guarded(
+            "word * 32 < rows",
+            "word * 32 >= rows",
+            [
+                *w.define("int", "words", "((rows - 1) / (32 * ROWS) + 1) * ROWS"),
+                "int begin[ROWS], length[ROWS];",
+                "real sum[ROWS] = {};",
+                *w.unrolled("i", "ROWS", 0, find),
+                *w.each("int", "k", "0", "k < longest", "1", w.unrolled("i", "ROWS", 0, entry)),
+                *w.define("long long", "row", "word * 32 + lane"),
+                *w.unrolled("i", "ROWS", 0, store),
+            ],
+        ),
+    ]
+    draft.launches.append("multiply grid=ceildiv(rows,BLOCK*ROWS) block=BLOCK")
+    draft.kernels += [("divide", "", pack), ("multiply", "", body)]
     return draft
 
 
@@ -258,8 +408,14 @@ STRATEGIES = (
     Strategy(
         "spmv coltile",
         Op.SPMV,
-        {"tile": (36864, 73728, 147456), "finish": ("scan", "each"), **LIGHT},
+        {
+            "tile": (73728, 147456),
+            "finish": ("stage", "scan", "each"),
+            "form": ("loop", "ahead"),
+            "hint": ("none", "stream"),
+        },
         _coltile,
+        lambda p: p["hint"] == "none" or (p["finish"], p["form"]) != ("stage", "ahead"),
     ),
     Strategy(
         "spmv csr bins",
@@ -268,6 +424,15 @@ STRATEGIES = (
         _bins,
     ),
     Strategy(
-        "spmv hyb pieces", Op.SPMV, {"width": (4, 8, 16, 32), "block": (128, 256), **LIGHT}, _hyb
+        "spmv hyb pieces",
+        Op.SPMV,
+        {"width": (4, 8, 16, 32), "waves": (4,), "block": (128, 256), **LIGHT, "depth": (2, 4, 8)},
+        _hyb,
+    ),
+    Strategy(
+        "spmv csr planes",
+        Op.SPMV,
+        {"rows": (1, 2, 4, 8), "block": (128, 256, 512), "hint": ("none", "stream")},
+        _planes,
     ),
 )

@@ -28,7 +28,7 @@ class Draft:
     Attributes:
         op: Operation.
         fmt: The ``//! format`` line.
-        idea: One or two sentences for the comment on top.
+        idea: One or two sentences for the comment on top; empty where the program is long.
         constants: ``//! let`` by name.
         requires: Conditions.
         arrays: ``derived`` and ``workspace`` lines: kind, name, type, size.
@@ -38,6 +38,8 @@ class Draft:
         launches: Lines after ``//! launch``.
         kernels: Name, launch bounds and body of each kernel.
         bounds: Launch bounds of ``multiply`` where it has none of its own.
+        kept: Bytes of the matrix, in the code, where ``multiply`` reads it by ``load`` and about
+            ``KEEP`` megabytes of it are to stay in the L2; empty where it reads it otherwise.
     """
 
     op: Op
@@ -52,6 +54,7 @@ class Draft:
     launches: list[str] = field(default_factory=list)
     kernels: list[tuple[str, str, Lines]] = field(default_factory=list)
     bounds: str = ""
+    kept: str = ""
 
     @property
     def storage(self) -> Storage:
@@ -62,7 +65,9 @@ class Draft:
     def text(self, w: Writing) -> str:
         """The program as ``w`` writes it."""
         self.kernels = [
-            (name, self.bounds if name == "multiply" else bounds, body)
+            (name, self.bounds or bounds, w.by_block(body, self.kept) if self.kept else body)
+            if name == "multiply"
+            else (name, bounds, body)
             for name, bounds, body in self.kernels
         ]
         used = {word for line in self._all_lines() for word in _WORD.findall(line)}
@@ -78,7 +83,7 @@ class Draft:
         if w.constants == "constexpr":  # the header's arithmetic does not see them
             head = [_numbers(line, constants) for line in head]
         lines = [f"//! {line}" for line in head] + [""]
-        if w.comments != "none":
+        if w.comments != "none" and self.idea:
             lines += _wrapped(self.idea)
         if w.constants == "constexpr":
             code = {word for line in self._code_lines() for word in _WORD.findall(line)}

@@ -207,6 +207,24 @@ class Writing:
             return f"(long long)blockIdx.x * {self.threads(size)} + threadIdx.x"
         return f"threadIdx.x + (long long)blockIdx.x * {self.threads(size)}"
 
+    def by_block(self, body: Lines, size: str) -> Lines:
+        """``body``, which reads the matrix by ``load``, once for each of two ways of loading.
+
+        Some blocks leave their part of the matrix's ``size`` bytes in the L2 for the next time.
+        Which do is decided once, so that no load waits for a branch.
+        """
+        return [
+            "const auto work = [&](bool kept) {",
+            *deeper(body),
+            "};",
+            *self.note("Some blocks leave their part of the matrix in the L2 for the next time."),
+            *self.when(
+                f"blockIdx.x % 32 * ((float){size}) < 32.0f * KEEP * (1 << 20)",
+                ["work(true);"],
+                ["work(false);"],
+            ),
+        ]
+
     # The whole
 
     def parameters(self, groups: Mapping[str, Sequence[str]]) -> list[str]:

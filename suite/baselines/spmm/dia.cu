@@ -1,21 +1,23 @@
 //! op spmm
 //! format dia
 //! choose LANES 8 32
-//! choose HEIGHT 4 8
+//! choose THREADS 256 512
+//! let HEIGHT 4
 //! require rows + cols < 2147480000
 //! derived runs int diags
 //! prepare find_runs grid=ceildiv(diags,128) block=128
-//! launch dia_vec4 grid=(n%4==0)*ceildiv(rows,HEIGHT*(1024//itemsize//LANES))*ceildiv(n,4*LANES) block=LANES,1024//itemsize//LANES
-//! launch dia_any grid=(n%4!=0)*ceildiv(rows,HEIGHT*(1024//itemsize//LANES))*ceildiv(n,LANES) block=LANES,1024//itemsize//LANES
+//! launch dia_vec4 grid=(n%4==0)*ceildiv(rows,HEIGHT*(THREADS*4//itemsize//LANES))*ceildiv(n,4*LANES) block=LANES,THREADS*4//itemsize//LANES
+//! launch dia_any grid=(n%4!=0)*ceildiv(rows,HEIGHT*(THREADS*4//itemsize//LANES))*ceildiv(n,LANES) block=LANES,THREADS*4//itemsize//LANES
 
-// HEIGHT neighbouring rows a thread, so that one vector brings a diagonal's values for all of them.
-// Along a run of neighbouring diagonals a window of HEIGHT rows of B slides through the registers:
-// a band of D diagonals costs D + HEIGHT - 1 loads of B instead of D * HEIGHT. What the runs of a
-// stencil share is in the L1. Column slices of the same rows are neighbours in the grid and share
-// the matrix in the L2.
+// Four neighbouring rows a thread, so that one vector brings a diagonal's values for all of them.
+// Along a run of neighbouring diagonals a window of four rows of B slides through the registers: a
+// band of D diagonals costs D + 3 loads of B instead of 4 * D. What the runs of a stencil share is
+// in the L1, the more of it the more rows a block has; small blocks leave less idle at the end.
+// Column slices of the same rows are neighbours in the grid and share the matrix in the L2.
 
-// Few enough blocks a multiprocessor that the loads of four diagonals stay in flight together.
-#define BOUNDS __launch_bounds__(1024 / sizeof(real), HEIGHT == 4 ? 3 : 2)
+// Says nothing of blocks a multiprocessor: told so, the compiler loads four diagonals together and
+// takes 74 to 80 registers where it now takes 64. More threads hide more than more loads of each.
+#define BOUNDS __launch_bounds__(THREADS * 4 / sizeof(real))
 
 __device__ void axpy(real a, const real& b, real& sum) { sum += a * b; }
 
@@ -59,44 +61,24 @@ struct Dense {
   __device__ Vec operator[](int row) const { return top[(size_t)min(max(row, 0), last) * length]; }
 };
 
-// The values of HEIGHT rows on one diagonal.
-struct Values {
-  real4 of[HEIGHT / 4];
-
-  __device__ void load(const real* __restrict__ vals) {
-#pragma unroll
-    for (int i = 0; i < HEIGHT / 4; ++i) of[i] = ((const real4*)vals)[i];
-  }
-};
-
 // STEPS neighbouring diagonals, of which the window already has all but the last row of each.
-// `ahead` has the values of the first, and then those of the diagonal after the last, which are on
-// their way from memory while other rows of B come from the caches.
 template <int STEPS, typename Vec>
-__device__ void slide(const real* __restrict__ vals, const real* __restrict__ last, int pitch,
-                      const Dense<Vec>& B, int col, Values& ahead, Vec (&window)[HEIGHT],
-                      Vec (&sum)[HEIGHT]) {
-  Values value[STEPS + 1];
+__device__ void slide(const real* __restrict__ vals, int pitch, const Dense<Vec>& B, int col,
+                      Vec (&window)[HEIGHT], Vec (&sum)[HEIGHT]) {
+  real4 value[STEPS];
   Vec next[STEPS];
-  value[0] = ahead;
 #pragma unroll
   for (int d = 0; d < STEPS; ++d) {
-    const real* after = vals + (size_t)(d + 1) * pitch;
-    value[d + 1].load(d + 1 < STEPS || after < last ? after : last);
     next[d] = B[col + d + HEIGHT - 1];
+    value[d] = *(const real4*)(vals + (size_t)d * pitch);
   }
-  ahead = value[STEPS];
 #pragma unroll
   for (int d = 0; d < STEPS; ++d) {
     window[(d + HEIGHT - 1) % HEIGHT] = next[d];
-#pragma unroll
-    for (int i = 0; i < HEIGHT / 4; ++i) {
-      const real4& v = value[d].of[i];
-      axpy(v.x, window[(d + 4 * i) % HEIGHT], sum[4 * i]);
-      axpy(v.y, window[(d + 4 * i + 1) % HEIGHT], sum[4 * i + 1]);
-      axpy(v.z, window[(d + 4 * i + 2) % HEIGHT], sum[4 * i + 2]);
-      axpy(v.w, window[(d + 4 * i + 3) % HEIGHT], sum[4 * i + 3]);
-    }
+    axpy(value[d].x, window[d % HEIGHT], sum[0]);
+    axpy(value[d].y, window[(d + 1) % HEIGHT], sum[1]);
+    axpy(value[d].z, window[(d + 2) % HEIGHT], sum[2]);
+    axpy(value[d].w, window[(d + 3) % HEIGHT], sum[3]);
   }
 }
 
@@ -117,9 +99,6 @@ __device__ void multiply(int rows, int cols, int n, int diags, int pitch,
   Vec sum[HEIGHT];
 #pragma unroll
   for (int i = 0; i < HEIGHT; ++i) sum[i] = Vec();
-  const real* last = vals + (size_t)max(diags - 1, 0) * pitch;
-  Values ahead;
-  if (diags > 0) ahead.load(vals);
   for (int d = 0, run; d < diags; d += run) {
     run = runs[d];
     int col = row + offsets[d];
@@ -129,18 +108,11 @@ __device__ void multiply(int rows, int cols, int n, int diags, int pitch,
     for (int i = 0; i < HEIGHT - 1; ++i) window[i] = dense[col + i];
     int left = run;
     for (; left >= 4; left -= 4, col += 4, value += 4 * (size_t)pitch) {
-      slide<4>(value, last, pitch, dense, col, ahead, window, sum);
-#if HEIGHT == 8
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const Vec above = window[i];
-        window[i] = window[i + 4], window[i + 4] = above;
-      }
-#endif
+      slide<4>(value, pitch, dense, col, window, sum);
     }
-    if (left == 1) slide<1>(value, last, pitch, dense, col, ahead, window, sum);
-    if (left == 2) slide<2>(value, last, pitch, dense, col, ahead, window, sum);
-    if (left == 3) slide<3>(value, last, pitch, dense, col, ahead, window, sum);
+    if (left == 1) slide<1>(value, pitch, dense, col, window, sum);
+    if (left == 2) slide<2>(value, pitch, dense, col, window, sum);
+    if (left == 3) slide<3>(value, pitch, dense, col, window, sum);
   }
 #pragma unroll
   for (int i = 0; i < HEIGHT; ++i) {
