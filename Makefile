@@ -34,7 +34,8 @@ lint: $(READY)
 ui: $(READY)  ## Open the results in a browser
 	@case "$$MLFLOW_TRACKING_URI" in \
 	http*) echo "MLflow is served at $$MLFLOW_TRACKING_URI" ;; \
-	*) $(BIN)/mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///mlflow.db}" $(ARGS) ;; \
+	*) echo "Open http://127.0.0.1:5000/#/experiments?workflowType=machine_learning"; \
+	$(BIN)/mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///mlflow.db}" $(ARGS) ;; \
 	esac
 
 $(READY): pyproject.toml constraints.txt

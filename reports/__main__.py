@@ -1,9 +1,10 @@
-"""Shows what was measured: ``build`` a report, ``compare`` campaigns, ``publish``, ``restore``."""
+"""Shows what was measured: reports, comparisons, and results that are published and restored."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,7 +35,7 @@ class ReportError(RuntimeError):
 def _build(parsed: argparse.Namespace) -> list[str]:
     from reports.build import report
     from reports.closeup import NoSuchMatrixError
-    from reports.write import write
+    from reports.write import write, write_shown
 
     store = Store(tracking_uri(Path.cwd()), parsed.experiment)
     campaign = _chosen(store, parsed)
@@ -44,7 +45,13 @@ def _build(parsed: argparse.Namespace) -> list[str]:
         )
     except NoSuchMatrixError as error:
         raise ReportError(str(error)) from error
-    return [f"campaign {campaign.name}", *map(str, write(document, parsed.out))]
+    written = write(document, parsed.out)
+    if parsed.log:
+        with tempfile.TemporaryDirectory() as folder:
+            write_shown(document, Path(folder))
+            store.attach(campaign, Path(folder))
+    where = [f"logged in MLflow run {campaign.run}"] if parsed.log else []
+    return [f"campaign {campaign.name}", *map(str, written), *where]
 
 
 def _chosen(store: Store, parsed: argparse.Namespace) -> Campaign:
@@ -71,7 +78,32 @@ def _publish(parsed: argparse.Namespace) -> list[str]:
         publish(campaigns, parsed.made_by, parsed.out, store.program)
     except PublishError as error:
         raise ReportError(str(error)) from error
-    return [f"{parsed.out}: rows.parquet, programs.json, summary.json, README.md"]
+    return [f"{parsed.out}: rows.parquet, programs.json, {_PAGES}"]
+
+
+_PAGES = "summary.json, README.md, report.html, report.pdf"
+
+
+def _refresh(parsed: argparse.Namespace) -> list[str]:
+    from reports.publish import refresh
+    from reports.restore import RestoreError
+
+    try:
+        refresh(parsed.folder)
+    except RestoreError as error:
+        raise ReportError(str(error)) from error
+    return [f"{parsed.folder}: {_PAGES}"]
+
+
+def _readme(parsed: argparse.Namespace) -> list[str]:
+    from reports.readme import ReadmeError, filled
+
+    file: Path = parsed.file
+    try:
+        file.write_text(filled(file.read_text(encoding="utf-8"), file.parent), encoding="utf-8")
+    except ReadmeError as error:
+        raise ReportError(f"{file}: {error}") from error
+    return [str(file)]
 
 
 def _restore(parsed: argparse.Namespace) -> list[str]:
@@ -97,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--campaign", default="", help="its name; the newest one if left out")
     which.add_argument("--run", default="", help="id of one of its MLflow runs")
     build.add_argument("--matrix", default="", help="matrix to look at closely")
+    build.add_argument("--log", action="store_true", help="also into its MLflow run")
     build.set_defaults(act=_build)
 
     compare = commands.add_parser("compare", help="two campaigns side by side")
@@ -112,6 +145,14 @@ def _parser() -> argparse.ArgumentParser:
     restore = commands.add_parser("restore", help="put published results back into MLflow")
     restore.add_argument("folder", type=Path, help="what publish wrote")
     restore.set_defaults(act=_restore)
+
+    refresh = commands.add_parser("refresh", help="pages of published results anew from their rows")
+    refresh.add_argument("folder", type=Path, help="what publish wrote")
+    refresh.set_defaults(act=_refresh)
+
+    readme = commands.add_parser("readme", help="the table of results in a README")
+    readme.add_argument("file", type=Path, help="with <!-- results: SUMMARY --> in it")
+    readme.set_defaults(act=_readme)
 
     for command in (build, compare, publish):
         command.add_argument("--out", type=Path, required=True, help="folder to write to")

@@ -23,6 +23,17 @@ _METHOD = (
     " percentile bootstrap intervals over the matrices; they say how a mean would move with other"
     " matrices of the same kind, not how one time repeats."
 )
+_NAMES = (
+    "A baseline has the name of its program in `suite/baselines`, and behind it what the variant"
+    " has chosen: `pieces-lanes8-piece64` is `pieces.cu` with `LANES` 8 and `PIECE` 64."
+    " `docs/baselines.md` says what each program is for. `best_of_baselines` is no program but an"
+    " oracle, and `heuristic` picks one baseline from the matrix's structure, without measuring."
+)
+_RESTORED = (
+    "In `rows.parquet` beside this report, with every sample. `python -m reports restore FOLDER`"
+    " puts the rows into MLflow; the figures of an author are then in its run, named"
+    " `<operation>.<author>`, below the campaign's."
+)
 
 
 def report(
@@ -52,6 +63,7 @@ def report(
             *(_speeds(view, theme) if view.timed else []),
             *_learned(view, training),
             *_closeup(view, theme, program, matrix),
+            _missing(view, training),
             *_appendices(view),
         ]
     device = next((row.device for row in view.rows if row.device), "no device")
@@ -59,7 +71,7 @@ def report(
         f"Sparse matrix multiplication on one {device}" if view.timed else f"Results on: {device}",
         f"Campaign {campaign.name}, {str(campaign.facts.get('started', ''))[:10] or 'undated'},"
         f" commit {str(campaign.facts.get('commit', 'unknown'))[:12]}",
-        [*sections, _missing(view, training)],
+        [section for section in sections if section.blocks],
     )
 
 
@@ -69,27 +81,28 @@ def _summary(view: View, theme: Theme) -> Section:
     if not view.rows:
         return Section("Summary", [Warned(tuple(setting.gaps(view)))])
     problems = len({row.problem_key for row in view.rows})
-    operations = ", ".join(titled(label) for label in view.labels)
+    operations = "; ".join(titled(label) for label in view.labels)
     blocks.append(
         Paragraph(
             f"**Compared:** {setting.compared(view)}. **On:**"
             f" {several(len(view.matrices), 'matrix', 'matrices')} of"
-            f" {several(len(view.families), 'family', 'families')}, {operations}:"
-            f" {several(problems, 'problem')} in {view.rows[0].dtype},"
+            f" {several(len(view.families), 'family', 'families')}. **Operations:** {operations}."
+            f" That is {several(problems, 'problem')} in {view.rows[0].dtype} and"
             f" {several(len(view.rows), 'answer')}."
         )
     )
     if view.timed:
         headline = speeds.headline(view)
         blocks += [headline] if headline.rows else []
-    blocks.append(Points(tuple(claims.claims(view))))
-    if view.timed:
         blocks.append(plots.sorted_speedups(view, theme))
+    blocks.append(Points(tuple(claims.claims(view))))
     return Section("Summary", blocks)
 
 
 def _set_up(view: View) -> Section:
     blocks: list[Block] = [Paragraph(_METHOD)] if view.timed else []
+    if any(row.kind is Kind.BASELINE for row in view.rows):
+        blocks.append(Paragraph(_NAMES))
     if view.rows:
         blocks.append(setting.matrices(view))
         picture = spy.gallery(view.matrices)
@@ -145,8 +158,8 @@ def _learned(view: View, training: Sequence[TrainingRun]) -> list[Section]:
     table = ablation.ablation(view)
     if table:
         found.append(Section("What each part is worth", [table]))
-    curves, costs = learning.curves(training), learning.costs(training)
-    blocks = [block for block in (curves, costs) if block]
+    figures = [learning.losses(training), *learning.rewarded(training)]
+    blocks = [block for block in (*figures, learning.costs(training)) if block]
     return [*found, Section("Training", blocks)] if blocks else found
 
 
@@ -170,6 +183,7 @@ def _appendices(view: View) -> list[Section]:
         each = [by_matrix(view.rows, label) for label in view.labels]
         each = [table.pruned() for table in each if table.rows]
         found += [Section("Every matrix", each)] if each else []
-    if view.campaign.runs:
-        found.append(Section("Where the numbers lie", [setting.runs(view)]))
+    if view.rows:
+        where = setting.runs(view) if view.campaign.runs else Paragraph(_RESTORED)
+        found.append(Section("Where the numbers lie", [where]))
     return found

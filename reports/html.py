@@ -33,6 +33,7 @@ _FACES = (
     ("Report", "STIXGeneralBol.ttf", "bold", "normal"),
     ("Report", "STIXGeneralItalic.ttf", "normal", "italic"),
 )
+_SHORT = 36  # characters of a cell that stays on one line
 _TAGS = {"plain": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>"}
 
 
@@ -106,7 +107,8 @@ def _table(table: Table, number: int) -> str:
             shown = inline(text)
             if run and place == table.named:
                 shown = f'<a href="#run-{quote(run)}" title="MLflow run {escape(run)}">{shown}</a>'
-            cells.append(f'<td class="{side}">{shown}</td>')
+            kept = f"{side} s" if side == "l" and len(text) <= _SHORT else side
+            cells.append(f'<td class="{kept}">{shown}</td>')
         target = ' id="run-{}"'.format(quote(row[-1].strip("`"))) if table.name == "runs" else ""
         rule = ' class="rule"' if at in table.rules else ""
         lines.append(f"<tr{target}{rule}>{''.join(cells)}</tr>")
@@ -127,7 +129,7 @@ def _faces(text: str) -> str:
     """The signs that the page needs, of the type that the figures are set in."""
     rules = []
     for family, file, weight, style in _FACES:
-        font = TTFont(FONTS / file)
+        font = TTFont(FONTS / file, recalcTimestamp=False)
         options = subset.Options(flavor="woff", notdef_outline=True)
         options.drop_tables += ["FFTM"]
         cutter = subset.Subsetter(options)

@@ -279,6 +279,8 @@ def fitting(table: Table) -> tuple[float, list[float]]:
     """
     columns = list(zip(table.headings, *table.rows, strict=True))
     texts = [max(map(_length, column)) for column in columns]
+    if sum(_widths(texts, _LARGEST)) > WIDTH:  # headings break before type gets smaller
+        texts = [max(_folded(heading), *map(_length, column), 0.0) for heading, *column in columns]
     words = [max(_length(word) for text in column for word in _split(text)) for column in columns]
     sizes = np.arange(_LARGEST, _SMALLEST - 0.01, -0.2)
     for size in sizes[sizes >= _READABLE]:
@@ -291,6 +293,13 @@ def fitting(table: Table) -> tuple[float, list[float]]:
             return float(size), wrapped
     widths = _widths(texts, _SMALLEST)
     return _SMALLEST, [width * WIDTH / sum(widths) for width in widths]
+
+
+def _folded(heading: str) -> float:
+    """How wide a heading is at 1 point when it is broken once, where that makes it narrowest."""
+    words = heading.split(" ")
+    lines = ((" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words)))
+    return min((max(map(_length, pair)) for pair in lines), default=_length(heading))
 
 
 def _widths(lengths: list[float], size: float) -> list[float]:

@@ -24,7 +24,7 @@ _OPERATIONS = (("#0072b2", "o"), ("#d55e00", "^"), ("#009e73", "s"), ("#cc79a7",
 def roofline(view: View) -> Plot | None:
     """Achieved speed under the roof of memory, and achieved bandwidth by family."""
     points = {label: _fastest(view, label, "cold") for label in view.labels}
-    if not any(points.values()):
+    if not any(row.flops and row.bytes_moved for rows in points.values() for row in rows):
         return None
     copies = [row.copy_gbps for row in view.rows if row.copy_gbps]
     roof = float(np.median(copies)) if copies else None
@@ -39,7 +39,8 @@ def roofline(view: View) -> Plot | None:
         "The fastest right program on each matrix with a flushed L2. Left: its speed over its"
         " arithmetic intensity, under what the GPU copies. Right: its bandwidth by family; the"
         " bar is the family's median. Bytes are the compulsory traffic of the program's own format:"
-        f" each array of it and each dense operand once.{share}",
+        " each array of it and each dense operand once. What a program can skip (padding, rows of"
+        f" an operand that no entry meets) is counted, so a point can lie beyond the roof.{share}",
         drawing,
     )
 
@@ -47,8 +48,9 @@ def roofline(view: View) -> Plot | None:
 def _under_roof(axis: Any, points: Mapping[str, Sequence[Row]], roof: float | None) -> None:
     every: list[float] = []
     for (label, rows), (colour, marker) in zip(points.items(), _OPERATIONS, strict=False):
-        x = [(row.flops or 0) / (row.bytes_moved or 1) for row in rows]
-        y = [(row.flops or 0) / (row.cold_us or 1) / 1e3 for row in rows]
+        counted = [row for row in rows if row.flops and row.bytes_moved and row.cold_us]
+        x = [(row.flops or 0) / (row.bytes_moved or 1) for row in counted]
+        y = [(row.flops or 0) / (row.cold_us or 1) / 1e3 for row in counted]
         every += x
         axis.plot(
             x, y, marker, color=colour, markersize=3.4, markeredgewidth=0, label=titled(label)
@@ -97,13 +99,14 @@ def fastest_by_family(view: View) -> Plot | None:
     if not of:
         return None
     drawing = _heat(
-        [(titled(label), shares, _frequent(shares)) for label, shares in of.items()], view.families
+        [(titled(label), shares, _frequent(shares)) for label, shares in of.items()],
+        view.families,
+        "program",
     )
     return Plot(
         "fastest",
-        "Which hand-written program is the fastest of them on which family, hot: the share of a"
-        " family's matrices."
-        " Variants of one program are counted as one.",
+        "Which hand-written program is the fastest of them on which family, hot: per cent of the"
+        " family's matrices, darker where more. Variants of one program are counted as one.",
         drawing,
     )
 
@@ -132,17 +135,19 @@ def choices(view: View, label: str, author: str) -> Plot | None:
     if not best:
         return None
     columns = _frequent({**{("", c): n for (_, c), n in best.items()}, **chosen} | best)
+    what = "baseline" if chooser else "storage format"
     drawing = _heat(
         [(f"chosen by {author}", chosen, columns), ("really the fastest", best, columns)],
         view.families,
+        what,
     )
-    what = "baseline" if chooser else "storage format"
+    none = " `none` is an answer without one, for example one that could not be read."
+    unread = none if "none" in columns else ""
     return Plot(
         f"choice-{label}-{author}",
-        f"{titled(label)}: the {what} that `{author}` chose by family, as shares of its answers,"
-        " beside that of the fastest right program, as shares of matrices. A column where only one"
-        " side is dark is a wrong choice; `none` is an answer without one, for example one that"
-        " could not be read.",
+        f"{titled(label)}: the {what} that `{author}` chose by family, in per cent of its answers,"
+        " beside that of the fastest right program, in per cent of the matrices. Where only one"
+        f" side is dark, the choice was another than the fastest.{unread}",
         drawing,
     )
 
@@ -150,7 +155,9 @@ def choices(view: View, label: str, author: str) -> Plot | None:
 _Shares = Mapping[tuple[str, str], float]
 
 
-def _heat(parts: Sequence[tuple[str, _Shares, Sequence[str]]], families: Sequence[str]) -> Drawing:
+def _heat(
+    parts: Sequence[tuple[str, _Shares, Sequence[str]]], families: Sequence[str], what: str
+) -> Drawing:
     widths = [max(len(columns), 2) for _, _, columns in parts]
     height = 0.95 + 0.155 * len(families)
     drawing = Drawing(figsize=(WIDTH, height), layout="constrained")
@@ -170,11 +177,12 @@ def _heat(parts: Sequence[tuple[str, _Shares, Sequence[str]]], families: Sequenc
             if not np.isnan(share) and share > 0:
                 ink = "white" if share > 0.5 else "black"
                 axis.text(
-                    x, y, f"{share * 100:.0f}", ha="center", va="center", color=ink, fontsize=5.5
+                    x, y, f"{share * 100:.0f}", ha="center", va="center", color=ink, fontsize=6
                 )
         for spine in axis.spines.values():
             spine.set_visible(False)
     axes[0].set_ylabel("family")
+    drawing.supxlabel(what, fontsize=8)
     return drawing
 
 

@@ -20,7 +20,7 @@ _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 
 def sorted_speedups(view: View, theme: Theme) -> Plot:
     """Each matrix's speedups over the reference, in the order of the lead's or the oracle's."""
-    drawing, axes = panels(len(view.labels), 2.3, sharey=True)
+    drawing, axes = panels(len(view.labels), 2.6, sharey=True)
     for axis, label in zip(axes, view.labels, strict=True):
         of = {name: view.by_problem(label, name) for name in view.foremost(label) if name != MAIN}
         first = BEST if of.get(BEST) else view.lead(label)
@@ -76,7 +76,7 @@ def profile(view: View, theme: Theme) -> Plot:
         _log(axis.xaxis)
         axis.set_ylim(0, 1.02)
         axis.set_title(titled(label))
-        axis.set_xlabel("τ: at most this many times the shortest time")
+        axis.set_xlabel("τ, times the shortest time")
     axes[0].set_ylabel("share of matrices")
     legend_below(drawing, axes)
     return Plot(
@@ -105,7 +105,7 @@ def fast_p(view: View, theme: Theme) -> Plot:
         _log(axis.xaxis)
         axis.set_ylim(0, 1.02)
         axis.set_title(titled(label))
-        axis.set_xlabel("p")
+        axis.set_xlabel(f"p, times the speed of {MAIN}")
     axes[0].set_ylabel("share of answers")
     legend_below(drawing, axes)
     return Plot(

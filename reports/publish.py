@@ -2,24 +2,30 @@
 
 ``rows.parquet`` has every row with its raw samples, ``summary.json`` every headline figure with its
 interval and the commands that made it, ``programs.json`` the programs by digest, ``README.md`` the
-same as tables. Reads MLflow only.
+same as tables, ``report.html`` and ``report.pdf`` the whole report. All but the first two are made
+from those, so ``refresh`` makes them anew without a store.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from reports.build import report
+from reports.digest import digest
 from reports.figures import figures, repeatability
 from reports.intervals import Figure
 from reports.markdown import markdown
+from reports.restore import records
 from reports.source import Campaign
 from reports.tables import by_family, by_matrix, repayment
+from reports.write import write_pages
 from suite.record import Row
 
 SCHEMA = 1
@@ -55,10 +61,6 @@ def publish(
     devices = {row.device for c in campaigns for row in c.rows if row.hot_us is not None}
     if len(devices) != 1:
         raise PublishError(f"results of one GPU are published together, not of {sorted(devices)}")
-    first, *others = campaigns
-    found = figures(first.rows)
-    for other in others:
-        found |= repeatability(first.rows, other.rows)
     folder.mkdir(parents=True, exist_ok=True)
     plain = [row.to_dict() for campaign in campaigns for row in campaign.rows]
     pd.DataFrame(plain).to_parquet(folder / "rows.parquet", compression="zstd")
@@ -66,16 +68,54 @@ def publish(
     programs = {digest: program(*of) for digest, of in sorted(texts.items()) if digest}
     kept = {digest: text for digest, text in programs.items() if text}
     (folder / "programs.json").write_text(json.dumps(kept, indent=1) + "\n")
+    _pages(campaigns, commands, folder, kept)
+
+
+def refresh(folder: Path) -> None:
+    """Makes summary, README and report of a published folder anew from its rows.
+
+    Raises:
+        RestoreError: The folder does not hold published results.
+    """
+    found = records(folder)
+    commands = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["commands"]
+    campaigns = [Campaign(r.campaign, "", r.rows, r.facts) for r in found]
+    _pages(campaigns, commands, folder, found[0].programs)
+
+
+def _pages(
+    campaigns: Sequence[Campaign],
+    commands: Sequence[str],
+    folder: Path,
+    programs: Mapping[str, str],
+) -> None:
+    first, *others = campaigns
+    found = figures(first.rows)
+    for other in others:
+        found |= repeatability(first.rows, other.rows)
     summary = {
         "schema": SCHEMA,
-        "gpu": devices.pop(),
+        "gpu": next(row.device for row in first.rows if row.device),
+        "dtype": str(first.rows[0].dtype),
+        "matrices": len({row.matrix for row in first.rows}),
+        "operations": list(dict.fromkeys(row.label for row in first.rows)),
+        "authors": {row.author: row.kind.value for row in first.rows},
         "commit": first.facts.get("commit"),
         "commands": list(commands),
+        "rows_sha256": digest(first.rows),
         "campaigns": [_public(campaign.facts) for campaign in campaigns],
-        "figures": {name: {**asdict(f), "run": first.run} for name, f in sorted(found.items())},
+        "figures": {n: {**asdict(f), "run": _run(n)} for n, f in sorted(found.items())},
     }
     (folder / "summary.json").write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
     (folder / "README.md").write_text(page(first, others, found, commands))
+    lasting = replace(first, run="", runs={}, store="")  # those of a store that nobody else has
+    document = report(lasting, [], lambda row: programs.get(row.program_digest or "", ""))
+    write_pages(document, folder)
+
+
+def _run(figure: str) -> str:
+    """Name of the MLflow run that a figure is of, once the rows are restored."""
+    return re.sub(r"\.(compile_rate|correct_rate|speedup_vs_|repeat_time_ratio).*", "", figure)
 
 
 def _public(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,8 +142,8 @@ def page(
         "",
         "Geometric means over the matrices with 95 % bootstrap intervals; a failure counts as a"
         " tenth of the reference, and an author is compared only where it applies. `hot`: back to"
-        " back; `cold`: L2 flushed. `rows.parquet` has every row with its samples, `summary.json`"
-        " every figure.",
+        " back; `cold`: L2 flushed. `report.pdf` and `report.html` are the report, `rows.parquet`"
+        " has every row with its samples, `summary.json` every figure.",
     ]
     for label in dict.fromkeys(row.label for row in first.rows):
         lines += ["", f"## {label}", "", *_table(label, first.rows, found)]

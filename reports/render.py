@@ -9,11 +9,12 @@ from matplotlib.figure import Figure as Drawing
 
 from reports.theme import styled
 
-_METADATA = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}  # same drawing, same bytes
+# Same drawing, same bytes.
+_METADATA = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}
 
 
-def rendered(drawing: Drawing, kind: Literal["pdf", "svg"]) -> bytes:
-    """The drawing as a PDF page of its size, or as SVG."""
+def rendered(drawing: Drawing, kind: Literal["pdf", "svg", "png"]) -> bytes:
+    """The drawing as a PDF page of its size, as SVG, or as pixels."""
     stream = io.BytesIO()
     with styled():
         engine = drawing.get_layout_engine()

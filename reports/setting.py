@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from reports.digest import digest
 from reports.document import Table
 from reports.source import Campaign
 from reports.text import bytes_of, percent, several, titled
@@ -14,6 +15,7 @@ from suite.author import Kind
 from suite.evaluation import Status
 from suite.metrics import REFERENCES
 
+DIGITS = 32  # of a digest
 _DETAILS = (
     ("driver", "driver", "{}"),
     ("driver_cuda", "CUDA of the driver", "{}"),
@@ -39,7 +41,8 @@ def environment(campaign: Campaign) -> Table:
         ("packages", ", ".join(f"{k} {v}" for k, v in (facts.get("packages") or {}).items())),
         ("commit", f"{facts.get('commit', 'unknown')}{_dirty(facts)}"),
         ("started", str(facts.get("started", ""))),
-        ("MLflow run", f"`{campaign.run}`"),
+        ("MLflow run", f"`{campaign.run}`" if campaign.run else ""),
+        ("rows", f"{len(campaign.rows):,}, SHA-256 `{digest(campaign.rows)[:DIGITS]}`"),
     ]
     shown = tuple((name, value) for name, value in lines if value)
     return Table(
@@ -135,7 +138,7 @@ def absent(view: View, trained: bool) -> list[str]:
     elif len(view.models) == 1:
         found.append(f"Only one variant took part, `{view.models[0]}`: there is no ablation.")
     if not trained:
-        found.append("The store has no training run: there are no learning curves and no costs.")
+        found.append("There is no training run beside it: no learning curves and no costs.")
     if view.timed and not _copies(view):
         found.append(
             "The bandwidth of a copy was not recorded: the roofline has no roof, and no bandwidth"

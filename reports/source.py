@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from suite.metrics import BEST
 from suite.mlstore import EXPERIMENT, failures, masked, open_store, sqlite_path
 from suite.record import RecordError, Row
+from suite.tracking import PROGRAM
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 TRAINING = "sparserl-training"
 TRAINING_RUNS = 8  # the newest ones; more lines than that nobody can follow
 _PAGE = 1000
+_UNREAD = re.compile(r"strategy\.(?!all\.)|(validation\.)?(seconds|share|cache|variety)\.")
 
 
 class SourceError(RuntimeError):
@@ -147,8 +150,18 @@ class Store:
         if not run or not row.program_digest:
             return ""
         with tempfile.TemporaryDirectory() as folder:
-            path = self._file(run, f"programs/{row.program_digest}.cu", Path(folder))
+            names = (f"programs/{row.program_digest}{end}" for end in (PROGRAM, ".cu"))
+            path = next(filter(None, (self._file(run, name, Path(folder)) for name in names)), None)
             return path.read_text(encoding="utf-8", errors="replace") if path else ""
+
+    def attach(self, campaign: Campaign, folder: Path) -> None:
+        """Puts a folder's files beside a campaign's, as its artifacts under ``report``.
+
+        Raises:
+            TrackingError: The store failed.
+        """
+        with failures(self.uri):
+            self._client.log_artifacts(campaign.run, str(folder), "report")
 
     def training(self) -> list[TrainingRun]:
         """The newest training runs, newest first; none where nothing was trained."""
@@ -169,6 +182,7 @@ class Store:
                 for point in self._client.get_metric_history(info.run_id, key)
             )
             for key in run.data.metrics
+            if not _UNREAD.match(key)
         }
         seconds = (info.end_time - info.start_time) / 1e3 if info.end_time else None
         name = info.run_name or info.run_id

@@ -156,7 +156,7 @@ def preparation_us(row: Row) -> float:
 def repayment(rows: Sequence[Row], label: str) -> Table:
     """``repaid`` as a table, with the median cost."""
     lines = []
-    for author, counts in repaid(rows, label).items():
+    for author, counts in sorted(repaid(rows, label).items()):
         mine = [row for row in baselines(rows, label) if row.author == author and row.ok]
         _, of_device = _made_of(mine[0])
         derives = mine[0].derived_bytes and not of_device
@@ -173,7 +173,8 @@ def repayment(rows: Sequence[Row], label: str) -> Table:
         tuple(lines),
         align="ll",
         note="Conversion and preparation over what a multiplication saves, hot, against the fastest"
-        " program on plain CSR.",
+        " program on plain CSR. `reads`: the stored format with its parameters; `derived` is what"
+        " the program makes of it on the device.",
     )
 
 

@@ -21,20 +21,42 @@ def write(document: Document, folder: Path) -> list[Path]:
         OSError: The folder cannot be written.
     """
     tables = [block for block in document.blocks() if isinstance(block, Table)]
-    plots = [block for block in document.blocks() if isinstance(block, Plot)]
     for name in ("tables", "figures"):
         _emptied(folder / name)
     for table in tables:
         _write(folder / "tables" / f"{table.name}.tex", latex.table(table))
-    figures = {plot.name: rendered(plot.drawing, "pdf") for plot in plots}
+    figures = write_pages(document, folder)
     for name, page in figures.items():
         (folder / "figures" / f"{name}.pdf").write_bytes(page)
     plain = [asdict(table) for table in tables]
     _write(folder / "tables.json", json.dumps(plain, indent=1, ensure_ascii=False) + "\n")
     _write(folder / "evaluation.tex", latex.document(document))
+    return [folder / name for name in ("report.html", "report.pdf", "evaluation.tex")]
+
+
+def write_pages(document: Document, folder: Path) -> dict[str, bytes]:
+    """Writes ``report.html`` and ``report.pdf`` alone; returns each figure as a PDF page.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    plots = [block for block in document.blocks() if isinstance(block, Plot)]
+    figures = {plot.name: rendered(plot.drawing, "pdf") for plot in plots}
     _write(folder / "report.html", html.document(document))
     (folder / "report.pdf").write_bytes(pdf.document(document, figures))
-    return [folder / name for name in ("report.html", "report.pdf", "evaluation.tex")]
+    return figures
+
+
+def write_shown(document: Document, folder: Path) -> None:
+    """Writes what MLflow shows of a report: ``report.html`` and each figure as PNG.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    _write(folder / "report.html", html.document(document))
+    for block in document.blocks():
+        if isinstance(block, Plot):
+            (folder / f"{block.name}.png").write_bytes(rendered(block.drawing, "png"))
 
 
 def _emptied(folder: Path) -> None:

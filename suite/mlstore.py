@@ -127,7 +127,8 @@ def _connect(uri: str, artifacts: str | None, experiment: str) -> tuple[MlflowCl
             )
         return client, found.experiment_id
     try:
-        return client, client.create_experiment(experiment, artifact_location=artifacts)
+        tags = {"mlflow.experimentKind": "custom_model_development"}  # opens with its runs
+        return client, client.create_experiment(experiment, artifacts, tags)
     except MlflowException:  # another process was quicker
         found = client.get_experiment_by_name(experiment)
         if found is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from suite.author import Kind
 from suite.harness.device import DeviceFacts
@@ -41,10 +41,35 @@ def closing(record: Record, device: DeviceFacts | None, where: str) -> list[str]
 
 def table(rows: Sequence[Row]) -> list[str]:
     """The closing table, a block for each operation, as lines without a trailing blank."""
+    lines: list[str] = []
+    for cells in blocks(rows):
+        lines += ["", *_aligned(cells)]
+    return lines[1:]
+
+
+def markdown(rows: Sequence[Row], everybody: bool = True) -> str:
+    """The same as Markdown.
+
+    Args:
+        rows: Of a campaign.
+        everybody: Baselines too, rather than only the oracle over them and all others.
+    """
+    lines: list[str] = []
+    baselines = {row.author for row in rows if row.kind is Kind.BASELINE}
+    for head, *rest in blocks(rows):
+        kept = [line for line in rest if everybody or line[0] not in baselines]
+        rule = ["---", *["---:"] * (len(head) - 1)]
+        named = [[f"`{line[0]}`", *line[1:]] for line in kept]
+        table = (["author", *head[1:]], rule, *named)
+        lines += ["", f"## {head[0]}", "", *(f"| {' | '.join(line)} |" for line in table)]
+    return "\n".join(lines[1:]) + "\n"
+
+
+def blocks(rows: Sequence[Row]) -> Iterator[list[list[str]]]:
+    """For each operation the cells: headings, then a line for each author."""
     gpu = any(row.hot_us is not None for row in rows)
     gaps = any(row.unanswered for row in rows)
     headings = (*_HEADINGS, *(("unanswered",) if gaps else ()), *(_GPU_HEADINGS if gpu else ()))
-    lines: list[str] = []
     for label in dict.fromkeys(row.label for row in rows):
         everyone = [row for row in rows if row.label == label]
         problems = len({row.problem_key for row in everyone})
@@ -59,8 +84,19 @@ def table(rows: Sequence[Row]) -> list[str]:
         if gpu and len({row.author for row in baselines}) > 1:
             best = collect(best_of(baselines, BEST), everyone)
             cells.append([BEST, *_line(best, gpu, gaps)])
-        lines += ["", *_aligned(cells)]
-    return lines[1:]
+        yield cells
+
+
+def described(metrics: Mapping[str, float]) -> str:
+    """An author's metrics in one sentence."""
+    asked = metrics["asked"] - metrics["not_applicable"]
+    said = f"{metrics['correct']:.0f} of {asked:.0f} answers that applied were right"
+    speeds = {
+        "cusparse_best": "speedup_vs_cusparse_best.hot",
+        "cusparse": "speedup_vs_cusparse.hot",
+    }
+    known = [f"{metrics[m]:.2f} of `{name}`" for name, m in speeds.items() if m in metrics]
+    return f"{said}; speed, hot: {', '.join(known)}." if known else f"{said}."
 
 
 def _order(rows: Sequence[Row]) -> list[str]:

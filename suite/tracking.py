@@ -24,12 +24,15 @@ from suite.metrics import BEST, best_of, collect
 from suite.mlstore import TrackingError, failures, open_store
 from suite.provenance import Process, this_process
 from suite.record import Row
+from suite.summary import described, markdown
+from suite.views import NOTE, experiment_tags
 
 if TYPE_CHECKING:
     from mlflow.entities import Param, Run
     from mlflow.tracking import MlflowClient
 
 RunStatus = Literal["FINISHED", "FAILED", "KILLED"]
+PROGRAM = ".cu.txt"  # MLflow shows what it takes for text
 _TAG_LIMIT = 4000  # characters; stores allow 5000 or more
 
 
@@ -84,12 +87,15 @@ class Tracker:
                     self._client.set_terminated(child, partly if gaps else "FINISHED")
             everything = folder / "campaign"
             everything.mkdir()
+            (everything / "summary.md").write_text(_summary(record), encoding="utf-8")
             _write_rows(record.rows, everything)
             _write_json(everything / "campaign.json", record.facts)
             _write_json(everything / "matrices.json", _matrices(record.rows))
             self._client.log_artifacts(self.run_id, str(everything))
             for name, value in (("asked", len(record.rows)), ("unanswered", record.unanswered)):
                 self._client.log_metric(self.run_id, name, value)
+            self._client.set_tag(self.run_id, NOTE, _summary(record, everybody=False)[:_TAG_LIMIT])
+            self._describe_experiment(record)
             self._client.set_tag(self.run_id, "suite.complete", "true")
             self._client.set_terminated(self.run_id, status)
         self.open = False
@@ -108,6 +114,14 @@ class Tracker:
             for run in self._client.search_runs([self._experiment], mine):
                 self._client.set_terminated(run.info.run_id, status)
         self.open = False
+
+    def _describe_experiment(self, record: Record) -> None:
+        """Gives the experiment its description and views; what is there already stays."""
+        has = self._client.get_experiment(self._experiment).tags
+        labels = list(dict.fromkeys(row.label for row in record.rows))
+        for name, value in experiment_tags(labels).items():
+            if name not in has:
+                self._client.set_experiment_tag(self._experiment, name, value)
 
     @contextmanager
     def _closing(self) -> Iterator[None]:
@@ -135,22 +149,27 @@ class Tracker:
         }
         run = self._create(f"{first.label}.{first.author}", tags)
         now = int(time.time() * 1000)
-        metrics = [Metric(k, v, now, 0) for k, v in collect(rows, everyone).items()]
+        found = collect(rows, everyone)
+        metrics = [Metric(k, v, now, 0) for k, v in found.items()]
         params = {
             "author": first.author,
             "kind": first.kind.value,
+            "campaign": self.campaign,
+            "device": next((row.device for row in rows if row.device), ""),
+            "commit": record.facts.get("commit") or "unknown",
             "op": first.op.value,
             "columns": first.columns,
             "dtype": first.dtype.value,
             "samples": max(row.sample for row in rows) + 1,
         }
         self._client.log_batch(run, metrics, _params(params))
+        self._client.set_tag(run, NOTE, described(found))
         mine = folder / first.author
         (mine / "programs").mkdir(parents=True)
         _write_json(mine / "rows.json", [row.to_dict() for row in rows])
         for digest in {row.program_digest for row in rows} & set(record.programs):
             text = record.programs[digest].encode("utf-8", "surrogatepass")
-            (mine / "programs" / f"{digest}.cu").write_bytes(text)
+            (mine / "programs" / f"{digest}{PROGRAM}").write_bytes(text)
         self._client.log_artifacts(run, str(mine))
         return run
 
@@ -293,6 +312,18 @@ def _matrices(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
     }
 
 
+def _summary(record: Record, everybody: bool = True) -> str:
+    facts = record.facts
+    matrices = len({row.matrix for row in record.rows})
+    device = (facts.get("device") or {}).get("name", "no device")
+    about = f"Campaign `{record.campaign}` on {device}: {matrices} matrices, commit"
+    note = (
+        "" if everybody else "\nBaselines one by one, and where numbers come from: `summary.md`.\n"
+    )
+    table = markdown(record.rows, everybody)
+    return f"{about} `{str(facts.get('commit') or 'unknown')[:12]}`.\n\n{table}{note}"
+
+
 def _write_rows(rows: Sequence[Row], folder: Path) -> None:
     """``rows.json`` always, ``rows.csv`` to look at, ``rows.parquet`` where there is pyarrow."""
     plain = [row.to_dict() for row in rows]
@@ -316,4 +347,4 @@ def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-__all__ = ["RunStatus", "Tracker", "TrackingError", "close_stale", "import_record"]
+__all__ = ["PROGRAM", "RunStatus", "Tracker", "TrackingError", "close_stale", "import_record"]

@@ -8,9 +8,13 @@ from shutil import copyfile
 
 import pandas as pd
 import pytest
+from pypdf import PdfReader
 
 from reports.__main__ import main
+from reports.digest import digest
 from reports.figures import figures, repeatability
+from reports.restore import records
+from reports.setting import DIGITS
 from reports.source import Store
 from suite.author import Kind
 from suite.evaluation import Status
@@ -144,3 +148,34 @@ def test_emulated_results_are_not_published(keep, capsys: pytest.CaptureFixture[
     assert publish("slow") == 1
     assert "results of one GPU" in capsys.readouterr().err
     assert not Path("out").exists()
+
+
+def test_the_published_report_is_of_the_published_rows() -> None:
+    folder = Path(__file__).parents[2] / "reports/published/h200"
+    rows = records(folder)[0].rows
+    known = digest(rows)
+    summary = json.loads((folder / "summary.json").read_text())
+    text = "".join(page.extract_text() for page in PdfReader(folder / "report.pdf").pages)
+    assert summary["rows_sha256"] == known
+    assert known[:DIGITS] in text
+    assert known[:DIGITS] in (folder / "report.html").read_text()
+    fresh = {name: (f.value, f.low, f.high) for name, f in figures(rows).items()}
+    assert fresh == {n: (f["value"], f["low"], f["high"]) for n, f in summary["figures"].items()}
+
+
+def test_a_published_report_fits_into_a_repository() -> None:
+    folder = Path(__file__).parents[2] / "reports/published/h200"
+    sizes = [(folder / name).stat().st_size for name in ("report.html", "report.pdf")]
+    assert sum(sizes) < 3_000_000
+
+
+def test_pages_are_made_anew_from_the_rows_alone(keep, tmp_path: Path) -> None:
+    keep("first", on_gpu(TWO))
+    assert publish("first") == 0
+    names = ("summary.json", "README.md", "report.html", "report.pdf")
+    before = {name: (Path("out") / name).read_bytes() for name in names}
+    for name in names[1:]:
+        (Path("out") / name).unlink()
+    (tmp_path / "mlflow.db").unlink()
+    assert main(["refresh", "out"]) == 0
+    assert {name: (Path("out") / name).read_bytes() for name in names} == before

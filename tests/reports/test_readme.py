@@ -1,50 +1,68 @@
 """What the README says was measured is what the published summary says."""
 
 import json
-import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from reports.__main__ import main
+from reports.readme import ReadmeError, filled, table
+
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "reports/published/h200"
-SUMMARY = json.loads((PUBLISHED / "summary.json").read_text())
 FIRST_SET = json.loads((PUBLISHED / "first-set/summary.json").read_text())
-OPERATIONS = {"SpMV": "spmv", "SpMM, 32 columns": "spmm32", "SpMM, 128 columns": "spmm128"}
-METRICS = (
-    "speedup_vs_cusparse.hot",
-    "speedup_vs_cusparse_best.hot",
-    "speedup_vs_cusparse_best.cold",
-)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_the_readmes_table_quotes_the_summary(operation: str) -> None:
+def test_the_readmes_table_is_the_published_one() -> None:
     readme = (ROOT / "README.md").read_text()
-    (line,) = re.findall(rf"^\| {operation} \|(.*)\|$", readme, re.MULTILINE)
-    figures = [
-        SUMMARY["figures"][f"{OPERATIONS[operation]}.best_of_baselines.{metric}"]
-        for metric in METRICS
-    ]
-    quoted = [f"{f['value']:.2f} ({f['low']:.2f} to {f['high']:.2f})" for f in figures]
-    assert [cell.strip() for cell in line.split("|")] == quoted
+    assert filled(readme, ROOT) == readme, "python -m reports readme README.md"
 
 
-def test_the_sentences_beside_it_are_true() -> None:
-    figures = SUMMARY["figures"]
-    single = {
-        name.split(".")[1]: figure["value"]
-        for name, figure in figures.items()
-        if re.fullmatch(r"spmv\.[^.]+\.speedup_vs_cusparse_best\.hot", name) and figure["n"] == 38
+def test_a_readme_without_room_for_results_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "README.md").write_text("nothing\n")
+    assert main(["readme", str(tmp_path / "README.md")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "<!-- results:" in line
+
+
+def test_a_missing_summary_is_named() -> None:
+    with pytest.raises(ReadmeError, match=r"gone\.json"):
+        filled("<!-- results: gone.json -->\n<!-- /results -->", ROOT)
+
+
+def test_the_table_has_models_choosers_the_oracle_and_the_best_baseline_that_applies_most() -> None:
+    def figure(value: float, n: int = 8) -> dict[str, float]:
+        return {"value": value, "low": value / 2, "high": value * 2, "n": n}
+
+    main_metric = "speedup_vs_cusparse_best.hot"
+    speeds = {"sparserl": (3, 8), "best_of_baselines": (2, 8), "narrow": (9, 2), "wide": (1.25, 8)}
+    summary = {
+        "gpu": "G",
+        "matrices": 8,
+        "dtype": "float32",
+        "operations": ["spmv"],
+        "authors": {"narrow": "baseline", "wide": "baseline", "sparserl": "model"},
+        "figures": {f"spmv.{a}.{main_metric}": figure(v, n) for a, (v, n) in speeds.items()},
     }
-    del single["cusparse"], single["cusparse_best"], single["best_of_baselines"]
-    assert f"{single.pop('heuristic'):.2f}" == "1.57"
-    assert max(single, key=single.__getitem__) == "coo"
-    assert f"{single['coo']:.2f}" == "0.82"
+    lines = [line for line in table(summary).splitlines() if line.startswith("| SpMV")]
+    assert [line.split("|")[2].strip() for line in lines] == [
+        "`sparserl`",
+        "best baseline of each matrix, by hindsight",
+        "best single baseline, `wide`",
+    ]
+    assert "1.25 (0.62 to 2.50)" in lines[2]
+    summary["figures"]["spmv.wide.correct_rate"] = figure(1.0)
+    assert "was right" in table(summary)
+    summary["figures"]["spmv.wide.correct_rate"] = figure(0.5)
+    assert "was right" not in table(summary)
+
+
+def test_the_sentence_on_repetition_is_true() -> None:
     repeats = [f["value"] for n, f in FIRST_SET["figures"].items() if ".repeat_time_ratio." in n]
     assert max(abs(value - 1) for value in repeats) < 0.006
-    assert all(f["value"] == 1 for n, f in figures.items() if n.endswith(".correct_rate"))
 
 
 def test_the_opening_claims_are_in_the_published_rows() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from reports.build import report
 from reports.closeup import NoSuchMatrixError
-from reports.document import Document, Listing, Paragraph, Points, Table, Warned
+from reports.document import Document, Listing, Paragraph, Plot, Points, Table, Warned
 from reports.source import Campaign, TrainingRun
 from reports.spy import build
 from reports.theme import Theme
@@ -143,10 +143,17 @@ def test_parts_without_data_are_left_out_and_named() -> None:
 
 def test_learning_curves_appear_with_the_parts_of_the_reward() -> None:
     curve = [(step, step / 10) for step in range(10)]
-    run = TrainingRun("rl", "r1", "FINISHED", 7200.0, {}, {"reward/speed": curve, "loss": curve})
+    keys = ("loss", "reward", "reward.speed", "validation.correct_rate", "speedup", "status.ok")
+    never = {"status.timeout": [(step, 0.0) for step in range(10)]}
+    run = TrainingRun("rl", "r1", "FINISHED", 7200.0, {}, {**dict.fromkeys(keys, curve), **never})
     document = report(campaign(with_models()), [run], lambda _: "")
-    assert "learning" in names(document)
-    assert table(document, "training").rows[0][:4] == ("rl", "finished", "2.00", "9")
+    assert {"learning", "reward-0"} <= names(document)
+    (plot,) = (b for b in document.blocks() if isinstance(b, Plot) and b.name == "reward-0")
+    drawn = {text for axis in plot.drawing.axes for text in axis.get_legend_handles_labels()[1]}
+    assert drawn == {"reward", "speed", "validation.correct rate", "speedup", "ok"}
+    costs = table(document, "training")
+    assert costs.rows[0][:4] == ("rl", "finished", "2.00", "9")
+    assert costs.rows[0][costs.headings.index("reward at the end")] == "0.900"
 
 
 def test_a_matrix_to_look_at_can_be_named_and_must_be_there() -> None:

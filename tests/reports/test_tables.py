@@ -36,7 +36,7 @@ def test_storage_is_repaid_by_what_it_saves_against_plain_csr() -> None:
 
 
 def test_the_table_counts_where_it_pays_and_says_never_where_it_does_not() -> None:
-    tiles, short = markdown(repayment(ROWS, "spmv"))[2:]
+    short, tiles = markdown(repayment(ROWS, "spmv"))[2:]
     assert tiles == "| `tiles` | coo + derived | 1,000 | 1 of 2 | 100 |"
     assert short == "| `short` | csr + derived | 20 | 1 of 1 | 4 |"
     worse = [row for row in ROWS if row.matrix == "b"]

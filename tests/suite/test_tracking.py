@@ -103,7 +103,7 @@ def test_rows_programs_and_digests_are_artifacts_and_facts_are_tags(run, store, 
     ]
     assert set(json.loads((folder / "matrices.json").read_text())) == {"one", "two"}
     (child,) = all_runs(store, "tags.`suite.role` = 'author'")
-    assert [Path(name).suffix for name in artifacts(store, child)] == [".cu", ".json"]
+    assert ["".join(Path(n).suffixes) for n in artifacts(store, child)] == [".cu.txt", ".json"]
 
 
 def test_two_workers_make_one_campaign(run, store):
