@@ -13,13 +13,17 @@ FUZZED := tests/harness/test_parse_fuzz.py tests/matrices/test_readers_fuzz.py \
 	tests/suite/test_resume.py
 READY := $(VENV)/ready-$(subst $(comma),-,$(EXTRAS))
 
-.PHONY: bench test fuzz lint ui clean clean-results
+.PHONY: bench test test-all fuzz lint ui clean clean-results
 
 bench: $(READY)  ## Compile, verify and compare every baseline; results go to MLflow
 	$(BIN)/python -m pytest suite --benchmark-only $(ARGS)
 
 # What needs a GPU runs one at a time: it measures.
-test: lint  ## Everything that can be tested on this host
+test: lint  ## What can be tested on this host in minutes
+	$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal -m 'not slow$(if $(GPU), and not gpu)' $(ARGS)
+	$(if $(GPU),$(BIN)/python -m pytest tests -m 'gpu and not slow' $(ARGS))
+
+test-all: lint  ## Everything that can be tested on this host
 	$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal $(if $(GPU),-m 'not gpu') $(ARGS)
 	$(if $(GPU),$(BIN)/python -m pytest tests -m gpu $(ARGS))
 

@@ -163,7 +163,7 @@ def soak(
             found.lost -= 1
             found.seconds = time.perf_counter() - started
             spent = found.seconds / seconds
-            if max(found.judged / count, spent) * 4 >= len(found.host_mb) + 1:
+            while max(found.judged / count, spent) * 4 >= len(found.host_mb) + 1 <= 4:
                 found.host_mb.append(host_bytes() / 2**20)
                 used = device_bytes(evaluator.facts.details.get("pci_bus_id", ""))
                 found.device_mb += [] if used is None else [used / 2**20]

@@ -16,6 +16,8 @@ from suite.matrices.base import Matrix
 from suite.problem import DType, Op, Problem
 from tests.baselines.judging import around, first_and_last, named, of_lengths, stem, tally
 
+pytestmark = pytest.mark.slow
+
 FILES = ("coltile", "csr_adaptive", "csr_packed", "csr_xshared", "merge", "nnzsplit", "rowbins")
 ENDS = list(first_and_last(a for a in baselines() if stem(a) in FILES and a.answers(Op.SPMV)))
 CASES = [(first, DType.FLOAT32) for first, _ in ENDS]

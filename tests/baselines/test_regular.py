@@ -20,6 +20,8 @@ from suite.matrices.base import Matrix
 from suite.problem import DType, Op, Problem
 from tests.baselines.judging import diagonals, first_and_last, named, stem, tally
 
+pytestmark = pytest.mark.slow
+
 FILES = ("bell", "bsr", "dia", "ell", "packed", "sell", "sell16")
 AUTHORS = [a for a in baselines() if stem(a) in FILES and a.answers(Op.SPMV)]
 CASES = [(author, DType.FLOAT32) for author in AUTHORS]

@@ -11,6 +11,8 @@ from suite.harness.evaluate import Evaluator
 from suite.problem import DType, Op, Problem
 from tests.baselines.judging import diagonals, first_and_last, named, of_lengths, tally
 
+pytestmark = pytest.mark.slow
+
 ENDS = list(first_and_last(author for author in baselines() if author.answers(Op.SPMM)))
 # Dense columns one by one in one precision, in vectors of four in the other.
 CASES = [(last, 5, DType.FLOAT32) for _, last in ENDS]

@@ -14,6 +14,8 @@ from suite.matrices.base import Matrix, canonical
 from suite.problem import DType, Op, Problem
 from tests.baselines.judging import full_row, named, of_lengths, stem, tally
 
+pytestmark = pytest.mark.slow
+
 AUTHORS = [author for author in baselines() if stem(author) == "twophase"]
 WIDE = 65_000  # columns of at least three tiles
 

@@ -19,6 +19,7 @@ PUBLISHED = Path(__file__).parents[2] / "reports/published/h200"
 LIMIT = 60.0  # seconds that a build may take
 
 
+@pytest.mark.slow
 def test_a_report_is_written_whole_from_a_store_with_two_thousand_runs(keep) -> None:
     fill(2000)
     keep("mine", with_models(), {"written": "//! op spmv\n__global__ void f() {}\n"})

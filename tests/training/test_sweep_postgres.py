@@ -20,6 +20,8 @@ optuna = pytest.importorskip("optuna", reason="needs the train extra")
 
 from training.sweep.storage import open_storage  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 DONE = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
 FAILED = optuna.trial.TrialState.FAIL

@@ -23,6 +23,8 @@ from training.sweep.runner import RUNGS
 from training.sweep.space import Setting
 from training.sweep.study import Session, tried
 
+pytestmark = pytest.mark.slow
+
 START = Setting(RewardWeights(), {})
 
 

@@ -23,6 +23,8 @@ from training.sweep.confirm import confirm, pairs_of  # noqa: E402
 from training.sweep.plots import draw, importances  # noqa: E402
 from training.sweep.study import Session, started, tried  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 DONE, PRUNED, FAILED = (
     optuna.trial.TrialState.COMPLETE,
     optuna.trial.TrialState.PRUNED,
