@@ -36,6 +36,7 @@ PROGRAM = "//! op spmv\n// written by a model\n"
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright: pip install '.[dev]'")
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.slow,
     pytest.mark.skipif(BROWSER is None, reason="no Chromium here: apt install chromium"),
     pytest.mark.timeout(180),
 ]

@@ -187,9 +187,10 @@ def test_sixteen_bits_train_what_is_kept_in_thirty_two(
     config: SftConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sft_trainer.HALF, "cpu", True)
-    assert run(config).adapter is not None
-    found = [loss for _, loss in losses(config)]
-    assert found[-1] < found[0]
+    several = dataclasses.replace(config, epochs=4, lr=0.02)
+    assert run(several).adapter is not None
+    found = [loss for _, loss in losses(several)]
+    assert sum(found[-3:]) / 3 < found[0] - 0.01  # batches differ by a few thousandths
 
 
 def test_another_run_in_the_folder_is_refused(config: SftConfig) -> None:
