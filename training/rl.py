@@ -18,7 +18,6 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
 
 from suite.harness.evaluate import DeviceUnavailable, Evaluator, Settings
 from suite.harness.timing import Precision
@@ -41,6 +40,7 @@ from training.rl_figures import figures, shares_of_time, strategy_shares
 from training.rl_policy import Learner, load
 from training.rl_trainer import trainer
 from training.rollout import Roller, Sample
+from training.session import alone
 from training.shelf import Kept, Shelf
 from training.tracking import STATE, RunLog
 from training.watching import Watch
@@ -134,16 +134,10 @@ def train(
     wrong = mistakes(config)
     if wrong:
         raise ConfigError(wrong)
-    config.out.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(config.out / ".lock", timeout=0), ExitStack() as closing:
-            box = box or TimeBox(config.minutes)
-            weights = weights or named(config.reward)
-            return _Run(config, say, box, weights, opened, closing, watch, kept).go()
-    except Timeout as error:
-        raise TrainingError(
-            f"{config.out}: another session trains here; wait for it, or give another folder"
-        ) from error
+    with alone(config.out), ExitStack() as closing:
+        box = box or TimeBox(config.minutes)
+        weights = weights or named(config.reward)
+        return _Run(config, say, box, weights, opened, closing, watch, kept).go()
 
 
 class _Run:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 from transformers import PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
@@ -30,6 +29,7 @@ from training.pace import TimeBox
 from training.pairs import read_pairs
 from training.plan import plan
 from training.policies import device_of
+from training.session import alone
 from training.sft import SftConfig, candidate_steps, decisive
 from training.sft_trainer import Listener, complete, step_of, train
 from training.shipping import ship
@@ -71,14 +71,8 @@ def sft(config: SftConfig, say: Callable[[str], None], box: TimeBox | None = Non
     config.check()
     if config.device == "cuda" and not torch.cuda.is_available():
         raise ConfigError(["device cuda: there is no GPU here, or torch cannot use it"])
-    config.out.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(config.out / ".lock", timeout=0):
-            return _Run(config, say, box).go()
-    except Timeout as error:
-        raise TrainingError(
-            f"{config.out}: another session trains here; wait for it, or give another folder"
-        ) from error
+    with alone(config.out):
+        return _Run(config, say, box).go()
 
 
 class _Run:

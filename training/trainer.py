@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 from transformers.utils.logging import disable_progress_bar
 
 from suite.models.manifest import digest as sha256
@@ -25,6 +24,7 @@ from training.model import with_lora
 from training.pace import Pace, TimeBox, clock_text
 from training.pretrain import PretrainConfig, decisive, mistakes
 from training.schedule import cosine
+from training.session import alone
 from training.steps import Stepper, adamw
 from training.tracking import STATE, RunLog
 
@@ -74,16 +74,10 @@ def pretrain(
         wrong.append(f"data {config.data}: has no tokenizer folder; pack the corpus again")
     if wrong:
         raise ConfigError(wrong)
-    config.out.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(config.out / ".lock", timeout=0):
-            for half in config.out.glob(f".{CHECKPOINT}.*"):  # of a session that was killed
-                half.unlink()
-            return _Run(config, meta, say, box).go()
-    except Timeout as error:
-        raise TrainingError(
-            f"{config.out}: another session trains here; wait for it, or give another folder"
-        ) from error
+    with alone(config.out):
+        for half in config.out.glob(f".{CHECKPOINT}.*"):  # of a session that was killed
+            half.unlink()
+        return _Run(config, meta, say, box).go()
 
 
 class _Run:
