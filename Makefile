@@ -11,6 +11,8 @@ comma := ,
 FUZZED := tests/harness/test_parse_fuzz.py tests/matrices/test_readers_fuzz.py \
 	tests/matrices/test_matrix_market_fuzz.py tests/matrices/test_matlab.py \
 	tests/suite/test_resume.py
+# Every process would compile its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/ready-$(subst $(comma),-,$(EXTRAS))
 
 .PHONY: bench test test-all fuzz lint ui clean clean-results
@@ -42,10 +44,11 @@ ui: $(READY)  ## Open the results in a browser
 	$(BIN)/mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///mlflow.db}" $(ARGS) ;; \
 	esac
 
+# --no-compile: of some 20,000 modules a run imports a tenth, and compiles those itself.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[$(EXTRAS)]"
 	touch $@
 
 clean:  ## Remove the environment and caches; results stay

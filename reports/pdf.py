@@ -72,7 +72,7 @@ class _Spot:
     plot: Plot
 
 
-class _Room(Flowable):  # type: ignore[misc]  # ReportLab has no types
+class _Room(Flowable):
     """Empty room of a figure's size that remembers where it came to lie."""
 
     def __init__(self, plot: Plot, spots: list[_Spot]) -> None:
@@ -93,7 +93,7 @@ class _Room(Flowable):  # type: ignore[misc]  # ReportLab has no types
         self._spots.append(_Spot(page, x, y, self._scale, self._plot))
 
 
-class _Together(KeepTogether):  # type: ignore[misc]  # ReportLab has no types
+class _Together(KeepTogether):
     """Parts that stay on one page."""
 
     def __init__(self, parts: list[Any]) -> None:
@@ -101,7 +101,7 @@ class _Together(KeepTogether):  # type: ignore[misc]  # ReportLab has no types
         self.parts = parts
 
 
-class _Mark(Flowable):  # type: ignore[misc]  # ReportLab has no types
+class _Mark(Flowable):
     """An entry of the outline that readers of the PDF see beside it."""
 
     def __init__(self, title: str, key: str) -> None:

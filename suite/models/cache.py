@@ -25,7 +25,7 @@ ATTENTION = "suite_grouped"
 SLIDING = "sliding_attention"
 
 
-class FixedLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
+class FixedLayer(CacheLayerMixin):
     """One layer: keys and values, B × heads × length × channels, written at ``at``.
 
     Attributes:
@@ -38,7 +38,7 @@ class FixedLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     values: torch.Tensor
 
     def __init__(self, keys: torch.Tensor, values: torch.Tensor, at: torch.Tensor) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.keys, self.values, self.at = keys, values, at
         self.view = 0
         self.prompts: tuple[torch.Tensor, torch.Tensor] | None = None
