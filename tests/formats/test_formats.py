@@ -200,7 +200,7 @@ FAMILIES = sorted({spec.family for spec in itertools.islice(sampled(Split.TRAIN)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_every_format_holds_matrices_of_every_family(family: str, seed: int) -> None:
     specs = sampled(Split.TRAIN, entries=(100, 1500), seed=seed)
