@@ -1,11 +1,19 @@
 """What all tests share: compiled programs, and the tier that needs a GPU."""
 
 import ctypes
+import gc
 import os
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+gc.disable()  # of what is imported nothing is garbage, and there is much to look through
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # nor later: a trainer's set-up collects, and would look at every module again
+    gc.enable()
 
 
 @cache

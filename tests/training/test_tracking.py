@@ -1,8 +1,10 @@
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 from mlflow.tracking import MlflowClient
 
+from suite.mlstore import open_store
 from training.curve import Point
 from training.tracking import EXPERIMENT, RunLog
 
@@ -15,6 +17,21 @@ def points(count: int) -> list[Point]:
     return [Point(step, {"loss": float(step)}) for step in range(count)]
 
 
+@pytest.fixture(scope="module")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store to be copied: making one takes seconds."""
+    database = tmp_path_factory.mktemp("store") / "mlflow.db"
+    open_store(f"sqlite:///{database}")
+    return database
+
+
+@pytest.fixture
+def store(uri: str, empty_store: Path, tmp_path: Path) -> str:
+    """Where runs are logged, with a store there."""
+    copyfile(empty_store, tmp_path / "mlflow.db")
+    return uri
+
+
 @pytest.fixture
 def uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
@@ -22,7 +39,7 @@ def uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return uri
 
 
-def test_sessions_share_one_run_and_no_point_is_logged_twice(uri: str, tmp_path: Path) -> None:
+def test_sessions_share_one_run_and_no_point_is_logged_twice(store: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     first = log(folder)
     first.log(points(2))
@@ -30,7 +47,7 @@ def test_sessions_share_one_run_and_no_point_is_logged_twice(uri: str, tmp_path:
     assert first.failure == ""
     second = log(folder)
     second.log(points(5), "FINISHED")
-    client = MlflowClient(uri)
+    client = MlflowClient(store)
     experiment = client.get_experiment_by_name(EXPERIMENT)
     assert experiment is not None
     (run,) = client.search_runs([experiment.experiment_id])
@@ -42,7 +59,7 @@ def test_sessions_share_one_run_and_no_point_is_logged_twice(uri: str, tmp_path:
 
 
 def test_what_could_not_be_logged_is_logged_later(
-    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
     blocked = tmp_path / "file"
@@ -56,7 +73,7 @@ def test_what_could_not_be_logged_is_logged_later(
     assert broken.where == ""
     later = log(folder)
     later.log(points(3), "FINISHED")
-    client = MlflowClient(uri)
+    client = MlflowClient(store)
     (run,) = client.search_runs([client.get_experiment_by_name(EXPERIMENT).experiment_id])
     assert len(client.get_metric_history(run.info.run_id, "loss")) == 3
 
