@@ -1,4 +1,4 @@
-"""Stores with campaigns in them. An empty store is made once: that takes MLflow seconds."""
+"""Stores with campaigns in them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,18 +8,11 @@ from shutil import copyfile
 import pytest
 
 from suite.journal import Record
-from suite.mlstore import open_store, tracking_uri
+from suite.mlstore import tracking_uri
 from suite.record import Row
 from suite.tracking import import_record
 
 Keep = Callable[..., str]
-
-
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("store")
-    open_store(f"sqlite:///{folder / 'mlflow.db'}")
-    return folder / "mlflow.db"
 
 
 @pytest.fixture
