@@ -61,7 +61,8 @@ class Apart:
 def run_pytest(folder: Path, *options: str) -> None:
     """What ``pytest`` does when it is started in a folder."""
     os.chdir(folder)
-    sys.exit(int(pytest.main([*options])))
+    # That plugin ends with collecting the garbage of all that was imported, five times.
+    sys.exit(int(pytest.main(["-p", "no:unraisableexception", *options])))
 
 
 def _work(said: str, work: Callable[..., object], arguments: tuple[object, ...]) -> None:

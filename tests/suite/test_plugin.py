@@ -245,6 +245,7 @@ def test_a_program_of_ones_own_is_measured_like_any_other(run, suite_dir):
 def test_an_interrupt_keeps_what_was_measured(run, suite_dir, author, code):
     result = run(f"good,{author},slow", "--suite-matrices=one.mtx", apart=True)
     assert result.ret == code
+    result.stdout.re_match_lines([r".*/(fake|session)\.py:\d+: KeyboardInterrupt"])
     assert [row.ok for row in rows(suite_dir).rows] == [True, False, False]
 
 
