@@ -159,7 +159,16 @@ def test_a_campaign_that_was_killed_goes_on_to_the_same_end(place, uninterrupted
     kill_and_resume(place, uninterrupted, *moments)
 
 
-@pytest.mark.parametrize("seed", range(100, 120 if HUNTING else 102))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        100,
+        *(
+            pytest.param(seed, marks=pytest.mark.slow)
+            for seed in range(101, 120 if HUNTING else 104)
+        ),
+    ],
+)
 def test_random_moments(place, uninterrupted, seed):
     kill_and_resume(place, uninterrupted, (0, random.Random(seed).uniform(0, uninterrupted[2])))
 
