@@ -7,6 +7,7 @@ there the worker process itself is what gets replaced.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import pickle
@@ -67,6 +68,7 @@ def forked(attempt: Callable[[], Verdict], run_s: float) -> Verdict:
 
 def _child(attempt: Callable[[], Verdict], verdict_out: int, fault_out: int) -> None:
     try:
+        gc.disable()
         install_fault_handler(fault_out)
         answer = pickle.dumps(attempt())
         while answer:

@@ -31,13 +31,13 @@ SHAPES = {
     "every-length-up-to-70": sparse.csr_array(np.tri(70, 70) + np.eye(70)),
     "lengths-around-borders": of_lengths([0, *around(range(11)), *[0] * 3, *[1] * 40], 1100),
 }
-# Dense columns are taken in vectors of four, one whole slice and a part of one, or singly: in each
-# precision one of the two for all shapes, and the other for a few.
-COLUMNS = {DType.FLOAT32: (36, 3), DType.FLOAT64: (3, 36)}
+# Dense columns are taken in vectors of four, one whole slice and a part of one, or singly.
+COLUMNS = (36, 3)
 FEW = ("one-row", "odd-edges", "every-length-up-to-70")
+LEAST = {DType.FLOAT32: 3, DType.FLOAT64: 1}  # shapes that every program applies to
 AUTHORS = baselines()
 # In double precision, and where time is short, one program of each file: its other choices differ
-# in numbers only.
+# in numbers only. What double precision changes is the bytes of a row, so a few shapes show it.
 FIRST = [first for first, _ in first_and_last(AUTHORS)]
 CASES = [(author, dtype) for dtype in DType for author in FIRST]
 OTHERS = [(author, DType.FLOAT32) for author in AUTHORS if author not in FIRST]
@@ -49,13 +49,16 @@ def shapes() -> list[Matrix]:
 
 
 def problems(author: FileAuthor, matrices: list[Matrix], dtype: DType) -> list[Problem]:
+    few = [matrix for matrix in matrices if matrix.name in FEW]
+    everywhere, sometimes = COLUMNS
     asked = []
     if author.answers(Op.SPMV):
         asked += [(Op.SPMV, matrix, 1) for matrix in matrices]
     if author.answers(Op.SPMM):
-        everywhere, sometimes = COLUMNS[dtype]
         asked += [(Op.SPMM, matrix, everywhere) for matrix in matrices]
-        asked += [(Op.SPMM, matrix, sometimes) for matrix in matrices if matrix.name in FEW]
+        asked += [(Op.SPMM, matrix, sometimes) for matrix in few]
+    if dtype is DType.FLOAT64:
+        asked = [one for one in asked if one[1] in few]
     return [Problem(*one, dtype) for one in asked]
 
 
@@ -69,4 +72,4 @@ def test_a_baseline_is_right_on_shapes_made_to_hurt(
 ) -> None:
     found = tally(evaluator, author, problems(author, shapes, dtype))
     assert found.wrong == []
-    assert found.right >= 3
+    assert found.right >= LEAST[dtype]

@@ -11,7 +11,8 @@ from suite.matrices.named import smoke
 from suite.problem import Op, Problem
 from tests.baselines.judging import tally
 
-COLUMNS = {Op.SPMV: 1, Op.SPMM: 32}
+# `make bench` takes 32: here no slice, no warp and no vector load of eight comes out even.
+COLUMNS = {Op.SPMV: 1, Op.SPMM: 12}
 
 
 @pytest.fixture(scope="module")

@@ -91,8 +91,14 @@ def test_a_wrong_program_is_not_looked_at(watched: Evaluator, fake: Fake) -> Non
     [
         ("memcheck", "Invalid __global__ read of size 4 bytes", Status.MEMORY_FAULT),
         ("racecheck", "Error: Race reported between Write access", Status.WRONG_RESULT),
-        ("initcheck", "Uninitialized __global__ memory read", Status.WRONG_RESULT),
-        ("synccheck", "Barrier error detected. Divergent thread(s)", Status.WRONG_RESULT),
+        pytest.param(
+            *("initcheck", "Uninitialized __global__ memory read", Status.WRONG_RESULT),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *("synccheck", "Barrier error detected. Divergent thread(s)", Status.WRONG_RESULT),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_a_tool_finds_is_the_verdict(

@@ -296,7 +296,13 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+# Seconds each, and of the same kinds as others.
+LONG = ("blanks between entries", "zeros by the gigabyte", "an archive of comments")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in BOMBS]
+)
 def test_a_small_file_that_holds_or_claims_gigabytes_is_refused(
     reader: Reader, folder: Path, name: str
 ) -> None:
