@@ -32,7 +32,8 @@ class Apart:
 
     def __init__(self, work: Callable[..., object], *arguments: object) -> None:
         self._said = TemporaryDirectory()
-        self._process = _FORK.Process(target=_work, args=(self._said.name, work, arguments))
+        given = (self._said.name, work, arguments)
+        self._process = _FORK.Process(target=_work, args=given, daemon=True)  # outlives no failure
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # xdist has a thread that waits
             self._process.start()
@@ -53,7 +54,9 @@ class Apart:
         """How it ended, and what it said; it has two minutes."""
         self._process.join(120)
         code = self._process.exitcode
-        assert code is not None, "it does not end"
+        if code is None:
+            self.kill(0)
+        assert code is not None, "it did not end"
         out, err = ((Path(self._said.name) / name).read_text() for name in ("1", "2"))
         return pytest.RunResult(code, out.splitlines(), err.splitlines(), 0.0)
 
