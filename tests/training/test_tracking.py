@@ -4,7 +4,6 @@ from shutil import copyfile
 import pytest
 from mlflow.tracking import MlflowClient
 
-from suite.mlstore import open_store
 from training.curve import Point
 from training.tracking import EXPERIMENT, RunLog
 
@@ -15,14 +14,6 @@ def log(folder: Path, on: bool = True) -> RunLog:
 
 def points(count: int) -> list[Point]:
     return [Point(step, {"loss": float(step)}) for step in range(count)]
-
-
-@pytest.fixture(scope="module")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store to be copied: making one takes seconds."""
-    database = tmp_path_factory.mktemp("store") / "mlflow.db"
-    open_store(f"sqlite:///{database}")
-    return database
 
 
 @pytest.fixture
