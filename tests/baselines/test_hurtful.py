@@ -34,6 +34,7 @@ SHAPES = {
 # Dense columns are taken in vectors of four, one whole slice and a part of one, or singly.
 COLUMNS = (36, 3)
 FEW = ("one-row", "odd-edges", "every-length-up-to-70")
+DOUBLE = (*FEW, "no-entries", "explicit-zeros")
 LEAST = {DType.FLOAT32: 3, DType.FLOAT64: 1}  # shapes that every program applies to
 AUTHORS = baselines()
 # In double precision, and where time is short, one program of each file: its other choices differ
@@ -58,7 +59,7 @@ def problems(author: FileAuthor, matrices: list[Matrix], dtype: DType) -> list[P
         asked += [(Op.SPMM, matrix, everywhere) for matrix in matrices]
         asked += [(Op.SPMM, matrix, sometimes) for matrix in few]
     if dtype is DType.FLOAT64:
-        asked = [one for one in asked if one[1] in few]
+        asked = [one for one in asked if one[1].name in DOUBLE]
     return [Problem(*one, dtype) for one in asked]
 
 
