@@ -30,7 +30,7 @@ class Broken(Grid):
 
     def split(self, width: float, height: float) -> list[Any]:
         """The part that fits, and the rest; nothing where none of it fits."""
-        parts = super().split(width, height)
+        parts: list[Any] = super().split(width, height)
         if len(parts) != 2:
             return parts
         missing = FEWEST + self.repeatRows - len(parts[1]._cellvalues)

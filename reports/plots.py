@@ -47,7 +47,7 @@ def sorted_speedups(view: View, theme: Theme) -> Plot:
     legend_below(drawing, axes)
     return Plot(
         "sorted-speedups",
-        f"Speedup over `{MAIN}` on each matrix, hot, sorted by the line's. Above 1 is faster;"
+        f"Speedup over `{MAIN}` on each matrix, hot, in the order of the line. Above 1 is faster;"
         f" what is below {LOW:g} or above {HIGH:g} lies on the edge."
         f" `{BEST}` is the oracle over the baselines; over several answers of a model the"
         " geometric mean is shown, with a failure as 0.1.",
