@@ -19,6 +19,7 @@ from suite import hooks, replay, summary
 from suite.campaign import outcome, pairs
 from suite.config import ConfigError
 from suite.extra import replay_of
+from suite.interrupts import BriefInterrupt
 from suite.items import ASK, PLACE, parameter, place, prepare
 from suite.journal import JournalError
 from suite.opening import SESSION, add_options, is_controller, is_wanted, session_of, worker_of
@@ -63,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(*str(error).splitlines()) from error
     if not worker_of(config):
         config.pluginmanager.register(ProgressLines(config), "suite-progress")
+        config.pluginmanager.register(BriefInterrupt(config), "suite-interrupts")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

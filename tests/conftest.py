@@ -1,11 +1,21 @@
-"""What all tests share: compiled programs, and the tier that needs a GPU."""
+"""What all tests share: compiled programs, an empty store, and the tier that needs a GPU."""
 
 import ctypes
+import gc
 import os
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from suite.mlstore import open_store
+
+gc.disable()  # of what is imported nothing is garbage, and there is much to look through
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # nor later: a trainer's set-up collects, and would look at every module again
+    gc.enable()
 
 
 @cache
@@ -29,7 +39,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache of compiled programs, the emulator itself among them, for all processes of a run."""
+    return _of_all_processes(tmp_path_factory) / "compiled"
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An MLflow store to be copied, made once for all processes of a run: that takes seconds."""
+    database = _of_all_processes(tmp_path_factory) / "empty-store" / "mlflow.db"
+    open_store(f"sqlite:///{database}")
+    return database
+
+
+def _of_all_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    return folder / "compiled"
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from suite.harness.files import replacing
-from training.errors import ConfigError, TrainingError
+from training.errors import TrainingError
+from training.settled import hold
 
 SCHEMA = 1
 
@@ -61,16 +62,7 @@ def load(path: Path, decisive: Mapping[str, str]) -> Checkpoint | None:
         raise _damaged(path, error) from error
     except pickle.UnpicklingError as error:
         raise _damaged(path, error) from error
-    names = sorted({*state.decisive, *decisive})
-    differ = [n for n in names if state.decisive.get(n) != decisive.get(n)]
-    if differ:
-        raise ConfigError(
-            [
-                f"{path}: was made with {n} {state.decisive.get(n)}, not {decisive.get(n)};"
-                " give that, or another folder"
-                for n in differ
-            ]
-        )
+    hold(path, state.decisive, decisive)
     return state
 
 

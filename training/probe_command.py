@@ -7,12 +7,11 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from suite.models.variants import TINY
 from training.errors import ConfigError
 from training.options import add_options, from_options
+from training.subject import Subject
 
 if TYPE_CHECKING:
     from suite.models.policy import Policy
@@ -22,25 +21,13 @@ HELP = "fit a linear probe for the family on what a model makes of a prompt"
 ENTRIES = (3e3, 1e5)  # of a matrix
 
 
-@dataclass(frozen=True)
-class ProbeConfig:
+@dataclass(frozen=True, kw_only=True)
+class ProbeConfig(Subject):
     """Which model is probed, and on what."""
 
-    out: Annotated[Path, "folder of the figures"]
-    base: Annotated[str, "tiny, or a folder or hub id of a causal model"] = TINY
-    adapter: Annotated[Path | None, "folder of an adapter; the base alone if left out"] = None
-    weights: Annotated[
-        Literal["trained", "random"], "random: an untrained model of the base's shape"
-    ] = "trained"
-    encoding: Annotated[
-        Literal["coordinates", "text"], "without an adapter: how nonzeros are told"
-    ] = "coordinates"
     train: Annotated[int, "matrices to fit on"] = 1500
     test: Annotated[int, "unseen matrices"] = 400
-    seed: Annotated[int, "of the matrices, and of random weights"] = 0
-    device: Annotated[Literal["auto", "cpu", "cuda"], "where the model runs"] = "auto"
     workers: Annotated[int, "processes that look at matrices; 0: one a core"] = 0
-    tracking: Annotated[Literal["on", "off"], "MLflow"] = "on"
 
     def check(self) -> None:
         """Finds every mistake.
@@ -51,12 +38,9 @@ class ProbeConfig:
         checks = {
             f"train {self.train}: at least 20": self.train >= 20,
             f"test {self.test}: at least 1": self.test >= 1,
-            f"seed {self.seed}: 0 or more": self.seed >= 0,
             f"workers {self.workers}: 0 or more": self.workers >= 0,
-            "weights random: an adapter makes no sense with them": self.weights == "trained"
-            or self.adapter is None,
         }
-        if wrong := [text for text, right in checks.items() if not right]:
+        if wrong := [*self.mistakes(), *(text for text, right in checks.items() if not right)]:
             raise ConfigError(wrong)
 
 
@@ -85,8 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             f" {one['count']} unseen matrices; the commonest family {one['commonest']:.3f}"
         )
     figures = {f"{name}.{k}": one[k] for name, one in found.items() for k in ("accuracy", "low")}
-    tags = {"stage": "probe", "adapter": str(config.adapter), "base": config.base}
-    log = RunLog(config.out, "probe", vars(config), tags, config.tracking == "on")
+    log = RunLog(config.out, "probe", vars(config), config.tags("probe"), config.tracking == "on")
     log.log([Point(0, figures)], "FINISHED")
     if log.where or log.failure:
         print(f"MLflow: {log.failure or log.where}")
@@ -103,12 +86,10 @@ def probed(config: ProbeConfig) -> dict[str, dict[str, Any]]:
     """
     from suite.matrices.splits import Split, sampled
     from training import seen
-    from training.policies import device_of, load
     from training.probe import probe
     from training.states import last_states
 
-    device = device_of(config.device)
-    who = load(config.base, config.adapter, device, config.encoding, config.weights, config.seed)
+    who = config.load()
     counts = {Split.TRAIN: config.train, Split.TEST: config.test}
     looked = {
         split: list(

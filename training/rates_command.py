@@ -38,8 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     print(json.dumps(summary["statuses"]))
     print(f"finished: {config.out / SUMMARY}")
-    tags = {"stage": "rates", "adapter": str(config.adapter), "base": config.base}
-    log = RunLog(config.out, "rates", vars(config), tags, config.tracking == "on")
+    log = RunLog(config.out, "rates", vars(config), config.tags("rates"), config.tracking == "on")
     log.log([Point(0, figures(summary))], "FINISHED")
     if log.failure:
         print(f"not logged: {log.failure}")

@@ -6,41 +6,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from suite.models.variants import TINY
 from suite.problem import Op
 from training.errors import ConfigError
+from training.subject import Subject
 
 
-@dataclass(frozen=True)
-class RatesConfig:
+@dataclass(frozen=True, kw_only=True)
+class RatesConfig(Subject):
     """Whose programs are judged, on what."""
 
-    out: Annotated[Path, "folder of the answers and tables"]
-    base: Annotated[str, "tiny, or a folder or hub id of a causal model"] = TINY
-    adapter: Annotated[Path | None, "folder of an adapter; the base alone if left out"] = None
-    weights: Annotated[
-        Literal["trained", "random"], "random: an untrained model of the base's shape"
-    ] = "trained"
-    encoding: Annotated[
-        Literal["coordinates", "text"], "without an adapter: how nonzeros are told"
-    ] = "coordinates"
     matrices: Annotated[str, "as of --suite-matrices: sets, names, files"] = "test"
     ops: Annotated[str, "operations, with their columns"] = "spmv,spmm32,spmm128"
     samples: Annotated[int, "programs for each problem"] = 16
     temperature: Annotated[float, "at which they are drawn"] = 0.8
-    seed: Annotated[int, "of the samples, and of random weights"] = 0
     pairs: Annotated[Path | None, "training pairs, to tell what is new"] = None
     rows: Annotated[int, "of a batch; 0: 1024 on a GPU, 8 elsewhere"] = 0
     limit: Annotated[int, "tokens of a program, at most"] = 1024
     judge: Annotated[Literal["auto", "cuda", "emulator"], "what verifies"] = "auto"
-    device: Annotated[Literal["auto", "cpu", "cuda"], "where the model runs"] = "auto"
     workers: Annotated[
         int, "processes that look at matrices, of which the largest take gigabytes; 0: one a core"
     ] = 8
     minutes: Annotated[
         float | None, "stop between two matrices after this long; no limit if left out"
     ] = None
-    tracking: Annotated[Literal["on", "off"], "MLflow"] = "on"
 
     def asked(self) -> list[tuple[Op, int]]:
         """Operations with their columns.
@@ -75,10 +63,8 @@ class RatesConfig:
             f"workers {self.workers}: 0 or more": self.workers >= 0,
             f"temperature {self.temperature}: from 0 to 100": 0 <= self.temperature <= 100,
             f"minutes {self.minutes}: above 0": self.minutes is None or self.minutes > 0,
-            "weights random: an adapter makes no sense with them": self.weights == "trained"
-            or self.adapter is None,
         }
-        wrong = [text for text, right in checks.items() if not right]
+        wrong = [*self.mistakes(), *(text for text, right in checks.items() if not right)]
         try:
             self.asked()
         except ConfigError as error:

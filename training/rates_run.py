@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ from training.answers import Question, evaluator, judge, write
 from training.errors import ConfigError
 from training.pace import TimeBox
 from training.pairs import read_pairs
-from training.policies import device_of, load
 from training.rates import Answer, answer, plain, shown, statuses, strategies, table
 from training.rates_config import RatesConfig
+from training.settled import settle
 
 PROGRAMS, ANSWERS, SUMMARY = "programs.parquet", "answers.parquet", "summary.json"
 SEEN, DONE = "seen.parquet", "judged"
@@ -54,7 +54,8 @@ def rates(
     except MatrixError as error:
         raise ConfigError(str(error).splitlines()) from error
     config.out.mkdir(parents=True, exist_ok=True)
-    _hold_to_earlier(config)
+    mine = {k: str(v) for k, v in vars(config).items() if k not in SESSION_ONLY}
+    settle(config.out, mine)
     known = _known(config.pairs)
     with evaluator(config.judge) as judging:
         questions = _questions(config, specs)
@@ -126,11 +127,8 @@ def _written(
     """Programs for each question: of an earlier call, or new ones."""
     path = config.out / PROGRAMS
     if not path.exists():
-        device = device_of(config.device)
-        who = load(
-            config.base, config.adapter, device, config.encoding, config.weights, config.seed
-        )
-        rows = config.rows or ROWS[device]
+        who = config.load()
+        rows = config.rows or ROWS[who.model.device.type]
         say(f"writing {len(questions) * config.samples:,} programs for {arch}")
         written = write(
             who,
@@ -164,22 +162,3 @@ def _known(pairs: Path | None) -> frozenset[str] | None:
     if pairs is None:
         return None
     return frozenset(read_pairs(pairs)["normal_digest"].to_pylist())
-
-
-def _hold_to_earlier(config: RatesConfig) -> None:
-    path = config.out / "run.json"
-    mine = {k: str(v) for k, v in vars(config).items() if k not in SESSION_ONLY}
-    if not path.exists():
-        with replacing(path) as draft:
-            draft.write_text(json.dumps(mine, indent=1), encoding="utf-8")
-        return
-    known: Mapping[str, str] = json.loads(path.read_text(encoding="utf-8"))
-    differ = [n for n in sorted({*known, *mine}) if known.get(n) != mine.get(n)]
-    if differ:
-        raise ConfigError(
-            [
-                f"{config.out}: has answers with {n} {known.get(n)}, not {mine.get(n)}; give"
-                " another folder"
-                for n in differ
-            ]
-        )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +13,6 @@ import torch
 from transformers import PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
-from suite.harness.files import replacing
 from suite.models import policy
 from suite.models.adapters import save_adapter
 from suite.models.embedding import attach
@@ -30,12 +28,13 @@ from training.pairs import read_pairs
 from training.plan import plan
 from training.policies import device_of
 from training.session import alone
+from training.settled import RUN, settle
 from training.sft import SftConfig, candidate_steps, decisive
 from training.sft_trainer import Listener, complete, step_of, train
 from training.shipping import ship
 from training.tracking import STATE, RunLog
 
-RUN, CHOICE, ADAPTER = "run.json", "choice.json", "adapter"
+CHOICE, ADAPTER = "choice.json", "adapter"
 
 
 @dataclass(frozen=True)
@@ -210,26 +209,10 @@ class _Run:
     def _hold_to_earlier(self) -> None:
         """Refuses to go on with another run; starts one where there is none."""
         mine = decisive(self._config, self._base, self._examples.digest, self._steps)
-        path = self._config.out / RUN
-        if not path.exists():
+        if not (self._config.out / RUN).exists():
             for name in (STATE, "curve.jsonl", CHOICE):
                 (self._config.out / name).unlink(missing_ok=True)
-            with replacing(path) as draft:
-                draft.write_text(json.dumps(mine, indent=1), encoding="utf-8")
-            return
-        try:
-            known: Mapping[str, str] = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise TrainingError(f"{path}: cannot be read; delete the folder") from error
-        differ = [n for n in sorted({*known, *mine}) if known.get(n) != mine.get(n)]
-        if differ:
-            raise ConfigError(
-                [
-                    f"{path}: was made with {n} {known.get(n)}, not {mine.get(n)}; give that, or"
-                    " another folder"
-                    for n in differ
-                ]
-            )
+        settle(self._config.out, mine)
 
 
 def _tags(device: str, base: str, examples: str) -> dict[str, Any]:

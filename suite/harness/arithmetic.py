@@ -10,9 +10,11 @@ import ast
 import operator
 import warnings
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 LIMIT = 2**63
 MAX_LENGTH = 300
+REMEMBERED = 1024  # expressions: programs say the same few over and over
 
 _BINARY: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -40,7 +42,8 @@ class ExpressionError(ValueError):
     """An expression that cannot be read or evaluated; the message says which part."""
 
 
-def names_in(text: str) -> set[str]:
+@lru_cache(maxsize=REMEMBERED)
+def names_in(text: str) -> frozenset[str]:
     """Names of the sizes that the expression uses (functions left out).
 
     Raises:
@@ -48,9 +51,9 @@ def names_in(text: str) -> set[str]:
     """
     tree = _parse(text)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    return {
+    return frozenset(
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called
-    }
+    )
 
 
 def evaluate(text: str, sizes: Mapping[str, int]) -> int:
@@ -73,7 +76,9 @@ def evaluate(text: str, sizes: Mapping[str, int]) -> int:
     return value
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _parse(text: str) -> ast.Expression:
+    """The tree, which nobody changes."""
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"expression of {len(text)} characters; at most {MAX_LENGTH}")
     try:

@@ -38,6 +38,9 @@ DIRECTIVES = frozenset(
 )
 _ASSEMBLY = frozenset({"asm", "__asm", "__asm__"})
 _RESERVED = ("emu_", "__tsan_", "__asan_", "__builtin_dynamic", "inline_ptx", COMPILERS_OWN)
+_ATTRIBUTE_WORDS = frozenset({"__attribute__", "__attribute", "__declspec"})
+# Tokens that ``check_names`` looks at more closely; all others it lets pass.
+_LOOKED_AT = _ASSEMBLY | _ATTRIBUTE_WORDS | {"[", "define", "undef", "pragma", "_Pragma"}
 _ATTRIBUTES = frozenset(
     {"aligned", "always_inline", "noinline", "unused", "maybe_unused", "nodiscard", "likely"}
     | {"unlikely", "fallthrough", "noreturn"}
@@ -77,7 +80,7 @@ class Token(NamedTuple):
 def tokens(code: str) -> Iterator[Token]:
     """The code's tokens, comments and spaces dropped, newlines kept (they end directives)."""
     pieces = _SPLICE.split(code.replace("\r\n", "\n"))  # as the compiler does, before anything else
-    ends = list(accumulate(len(piece) for piece in pieces))
+    ends = list(accumulate(len(piece) for piece in pieces))[:-1]
     joined = "".join(pieces)
     at, line = 0, 1
     while match := _TOKEN.match(joined, at):
@@ -85,7 +88,7 @@ def tokens(code: str) -> Iterator[Token]:
         if kind == "delimiter":
             kind = "open_raw"
         start = match.start(kind)
-        here = line + bisect_right(ends, start, hi=len(ends) - 1)
+        here = line + bisect_right(ends, start) if ends else line
         if kind == "open_comment":
             at = _end(joined, at, "*/", "comment", here)
         elif kind == "open_string":  # looking for the end of each such quote would take for ever
@@ -97,7 +100,8 @@ def tokens(code: str) -> Iterator[Token]:
         text = joined[start:at]
         if kind not in ("comment", "open_comment"):
             yield Token(kind, _DIGRAPHS.get(text, text), here)
-        line += text.count("\n")
+        if "\n" in text:
+            line += text.count("\n")
 
 
 def _end(code: str, start: int, closing: str, what: str, line: int) -> int:
@@ -139,24 +143,23 @@ def check_names(found: Sequence[Token]) -> None:
     Raises:
         ParseError: Such a name, with its line.
     """
-    for position, token in enumerate(found):
-        where = f"line {token.line}: "
-        following = [other.text for other in found[position + 1 : position + 2]]
-        if token.text in _ASSEMBLY:
-            raise ParseError(f"{where}inline assembly is refused; use the intrinsics")
-        for prefix in _RESERVED:
-            if token.kind == "name" and token.text.lower().startswith(prefix):
-                raise ParseError(f"{where}names that begin with {prefix} are reserved")
-        if token.text in ("__attribute__", "__attribute", "__declspec"):
+    for position, (kind, text, line) in enumerate(found):
+        if kind == "name" and text.lower().startswith(_RESERVED):
+            prefix = next(one for one in _RESERVED if text.lower().startswith(one))
+            raise ParseError(f"line {line}: names that begin with {prefix} are reserved")
+        if text not in _LOOKED_AT:
+            continue
+        following = found[position + 1].text if position + 1 < len(found) else ""
+        if text in _ASSEMBLY:
+            raise ParseError(f"line {line}: inline assembly is refused; use the intrinsics")
+        if text in _ATTRIBUTE_WORDS:
             _check_attributes(found, position + 1, ")")
-        elif token.text == "[" and following == ["["]:
+        elif text == "[" and following == "[":
             _check_attributes(found, position, "]")
-        elif token.text in ("define", "undef") and following[:1] and following[0].startswith("__"):
-            raise ParseError(
-                f"{where}#{token.text} {following[0]}: names with __ are the compiler's"
-            )
-        elif token.text in ("pragma", "_Pragma") and following not in (["unroll"], ["nounroll"]):
-            raise ParseError(f"{where}#pragma {''.join(following)} is refused; unroll is known")
+        elif text in ("define", "undef") and following.startswith("__"):
+            raise ParseError(f"line {line}: #{text} {following}: names with __ are the compiler's")
+        elif text in ("pragma", "_Pragma") and following not in ("unroll", "nounroll"):
+            raise ParseError(f"line {line}: #pragma {following} is refused; unroll is known")
 
 
 def _check_attributes(found: Sequence[Token], start: int, closing: str) -> None:

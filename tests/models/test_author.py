@@ -1,7 +1,6 @@
 """Variants join the suite where their weights are; what is wrong with them is said beforehand."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,8 @@ from suite.models.variants import BASE, VARIANTS
 from suite.problem import Op, Problem
 from tests.models import lab
 from tests.shell import plain
+
+pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[2]
 NAMES = [variant.name for variant in VARIANTS]
@@ -172,24 +173,18 @@ def test_on_this_host_the_cpu_is_used_and_nothing_is_locked() -> None:
 
 
 def test_the_suite_takes_garbage_for_a_result_and_says_who_is_left_out(
-    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    weights: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain(monkeypatch)
-    out = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", str(ROOT / "suite"), "--benchmark-only"),
-            *("--suite-matrices=tridiagonal-1k", "--suite-ops=spmv", "--suite-tracking=off"),
-            *("--suite-authors=sft_only", "--suite-device=emulator", "--suite-samples=2"),
-            *("-p", "no:cacheprovider", "--benchmark-json=out.json"),
-        ],
-        cwd=tmp_path,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
+    pytester.makeconftest('pytest_plugins = ["suite.plugin", "suite.models.plugin"]\n')
+    pytester.makepyfile(test_spmv="from suite.test_spmv import *\n")
+    out = pytester.runpytest_inprocess(
+        *("--benchmark-only", "--suite-matrices=tridiagonal-1k", "--suite-tracking=off"),
+        *("--suite-authors=sft_only", "--suite-device=emulator", "--suite-samples=2"),
+        *("-p", "no:cacheprovider", "--benchmark-json=out.json"),
     )
-    assert out.returncode == 0, out.stdout + out.stderr
-    assert "suite: sparserl, correctness_only left out: no weights in" in out.stdout
-    rows = json.loads((tmp_path / "out.json").read_text())["suite_rows"]
+    assert out.ret == 0
+    out.stdout.fnmatch_lines(["*suite: sparserl, correctness_only left out: no weights in*"])
+    rows = json.loads((pytester.path / "out.json").read_text())["suite_rows"]
     assert [row["status"] for row in rows] == ["parse_error"] * 2
     assert all(row["error"] for row in rows)

@@ -1,7 +1,7 @@
 """A step can be captured: recorded once and replayed it writes what it writes when called.
 
-There is no GPU here, so a step is recorded by tracing, which like a capture fixes every address and
-every decision of the host, and fails where the host asks for a value.
+There is no GPU here, so a step is recorded as the operations that it consists of. Like a capture
+that fixes every address and every decision of the host, and fails where the host asks for a value.
 """
 
 from typing import Any
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
 
 from suite.models import cache, decode
 from suite.models.decode import VIEW, Choice, Loop, choose
@@ -19,16 +20,31 @@ from tests.models import lab
 CHOICES = [Choice(0.0), Choice(1.2), Choice(1.2, 0.8)]
 
 
-class Recorded:
+class Recorded(TorchDispatchMode):
     """Stands for a ``CUDAGraph``: a step as a list of operations on fixed tensors."""
 
     def __init__(self, loop: Loop, view: int) -> None:
-        with torch.no_grad(), decode.grouped_attention(loop.model):
-            self.operations = make_fx(lambda: loop.step(view))()
+        super().__init__()
+        self.operations: list[tuple[Any, Any, Any, Any]] = []
+        with torch.no_grad(), decode.grouped_attention(loop.model), self:
+            loop.step(view)
 
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
+        assert operation is not torch.ops.aten._local_scalar_dense.default, "asks for a value"
+        result = operation(*args, **(kwargs or {}))
+        self.operations.append((operation, args, kwargs or {}, result))
+        return result
+
+    @torch.no_grad()
     def replay(self) -> None:
-        with torch.no_grad():
-            self.operations()
+        made: dict[int, Any] = {}  # by the tensor of the recording: what it is this time
+
+        def now(value: Any) -> Any:
+            return made.get(id(value), value)
+
+        for operation, args, kwargs, before in self.operations:
+            after = operation(*tree_map(now, args), **tree_map(now, kwargs))
+            made |= zip(map(id, tree_leaves(before)), tree_leaves(after), strict=True)
 
 
 def record(loop: Loop, view: int) -> Recorded:
@@ -39,7 +55,7 @@ def record(loop: Loop, view: int) -> Recorded:
     return recorded
 
 
-def written(model: Any, choice: Choice, graphs: bool, limit: int = 150) -> list[Completion]:
+def written(model: Any, choice: Choice, graphs: bool, limit: int = VIEW + 22) -> list[Completion]:
     requests = [Request(prompt, seed) for prompt in lab.prompts() for seed in range(2)]
     generator = Generator(model, lab.END, lab.PAD, lab.TOKENS, 4, limit, choice, graphs)
     return generator.generate(requests)
@@ -54,10 +70,11 @@ def test_a_replayed_step_writes_what_a_called_one_does(
     name: str, choice: Choice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Loop, "_capture", record)
+    monkeypatch.setattr(decode, "VIEW", 24)
     model = lab.reader(name)
-    called, replayed = (written(model, choice, graphs) for graphs in (False, True))
+    called, replayed = (written(model, choice, graphs, 36) for graphs in (False, True))
     assert [c.tokens for c in called] == [c.tokens for c in replayed]
-    assert max(len(c.tokens) for c in called) > VIEW  # more than one view, and so one graph
+    assert max(len(c.tokens) for c in called) > decode.VIEW  # more than one view, and so one graph
     for one, other in zip(called, replayed, strict=True):
         assert np.allclose(one.logprobs, other.logprobs, atol=1e-5)
 

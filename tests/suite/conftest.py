@@ -1,18 +1,22 @@
 """The suite's two modules in a folder of their own, with the fake evaluator and tiny matrices."""
 
 import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 # pytester forgets what a run imports; what is imported here need not be, and pandas cannot be,
 # again.
-import mlflow.tracking  # noqa: F401
 import pandas.core.arrays.arrow.extension_types  # noqa: F401
 import pytest
+from mlflow.tracking import MlflowClient
 
 import suite.baselines.vendor
 import suite.harness.evaluate
 import suite.matrices.sets  # noqa: F401
+from suite.mlstore import open_store
 from tests.shell import plain
+from tests.suite.apart import Apart, run_pytest
 
 CONFTEST = 'pytest_plugins = ["suite.plugin", "tests.suite.fake"]\n'
 MODULE = "from suite.test_{op} import *\n"
@@ -30,14 +34,18 @@ def suite_dir(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
     for name, value in (("one", 1), ("two", 5)):
         (pytester.path / f"{name}.mtx").write_text(MATRIX.format(v=value))
     plain(monkeypatch)
+    monkeypatch.setenv("MLFLOW_SQLALCHEMYSTORE_POOLCLASS", "NullPool")  # see ``Apart``
     return pytester
 
 
 @pytest.fixture
 def run(suite_dir: pytest.Pytester) -> Run:
-    """Runs pytest there with the authors given, without MLflow unless options say otherwise."""
+    """Runs pytest there with the authors given, without MLflow unless options say otherwise.
 
-    def run(authors: str, *options: str, subprocess: bool = False) -> pytest.RunResult:
+    Here, or ``apart`` where processes are the point.
+    """
+
+    def run(authors: str, *options: str, apart: bool = False) -> pytest.RunResult:
         defaults = {
             "--suite-matrices": "one.mtx,two.mtx",
             "--suite-ops": "spmv",
@@ -49,10 +57,22 @@ def run(suite_dir: pytest.Pytester) -> Run:
         words = [
             f"{k}={v}" if k != "-p" else f"-p{v}" for k, v in defaults.items() if k not in given
         ]
-        start = suite_dir.runpytest_subprocess if subprocess else suite_dir.runpytest_inprocess
-        return start(*words, *options)
+        if apart:
+            return Apart(run_pytest, suite_dir.path, *words, *options).result()
+        return suite_dir.runpytest_inprocess(*words, *options)
 
     return run
+
+
+@pytest.fixture
+def store(
+    suite_dir: pytest.Pytester, empty_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[MlflowClient, str]:
+    """An initialised store where the runs of the test go: its client, and the experiment."""
+    shutil.copy(empty_store, suite_dir.path / "mlflow.db")
+    uri = f"sqlite:///{suite_dir.path / 'mlflow.db'}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    return open_store(uri)
 
 
 @pytest.fixture

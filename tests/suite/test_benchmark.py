@@ -92,18 +92,6 @@ def test_json_is_written_even_where_nothing_was_right(run, strict_json):
     assert [row["status"] for row in data["suite_rows"]] == ["wrong_result"] * 2
 
 
-def test_workers_fill_the_same_json_and_table(run, strict_json):
-    result = run(
-        "good,wrong", "-n2", "--benchmark-only", "--benchmark-json=out.json", subprocess=True
-    )
-    data = strict_json("out.json")
-    found = bench(data, "test_spmv[two-good]")
-    assert found["fullname"] == "test_spmv.py::test_spmv[two-good]"
-    assert found["stats"]["data"] == pytest.approx([10e-3])
-    assert len(data["suite_rows"]) == 4
-    result.stdout.fnmatch_lines(["*benchmark 'spmv/two/f32 (emulated)': 1 tests*"])
-
-
 def test_a_later_run_is_compared_with_a_saved_one(run, on_gpu):
     run("good", "--suite-matrices=one.mtx", "--benchmark-save=before")
     result = run("good", "--suite-matrices=one.mtx", "--benchmark-compare=0001")
@@ -115,7 +103,6 @@ def test_a_later_run_is_compared_with_a_saved_one(run, on_gpu):
 def test_benchmark_only_leaves_other_tests_out(run, suite_dir):
     suite_dir.makepyfile(test_other="def test_other(): pass")
     run("good", "--benchmark-only").assert_outcomes(passed=2, skipped=1)
-    run("good", "--benchmark-only", "-n1", subprocess=True).assert_outcomes(passed=2, skipped=1)
 
 
 def test_benchmark_disable_still_measures_rows(run):

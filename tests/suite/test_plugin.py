@@ -5,6 +5,7 @@ import json
 import pytest
 
 from suite.journal import read
+from tests.suite.stores import runs
 
 pytest_plugins = ["pytester"]
 
@@ -242,14 +243,19 @@ def test_a_program_of_ones_own_is_measured_like_any_other(run, suite_dir):
 
 @pytest.mark.parametrize(("author", "code"), [("interrupted", 2), ("terminated", 143)])
 def test_an_interrupt_keeps_what_was_measured(run, suite_dir, author, code):
-    result = run(f"good,{author},slow", "--suite-matrices=one.mtx", subprocess=True)
+    result = run(f"good,{author},slow", "--suite-matrices=one.mtx", apart=True)
     assert result.ret == code
+    result.stdout.re_match_lines([r".*/(fake|session)\.py:\d+: KeyboardInterrupt"])
     assert [row.ok for row in rows(suite_dir).rows] == [True, False, False]
 
 
-def test_workers_share_one_campaign(run, suite_dir):
-    result = run("good,slow,unfit", "-n2", "--benchmark-only", subprocess=True)
-    result.assert_outcomes(passed=4, skipped=2)
+def test_workers_share_one_campaign_in_the_journal_in_json_and_in_mlflow(
+    run, suite_dir, store, strict_json
+):
+    suite_dir.makepyfile(test_other="def test_other(): pass")
+    options = ("-n2", "--benchmark-only", "--benchmark-json=out.json", "--suite-tracking=on")
+    result = run("good,slow,unfit", *options, apart=True)
+    result.assert_outcomes(passed=4, skipped=2 + 1)
     record = rows(suite_dir)
     assert record.unanswered == 0
     assert [(row.matrix, row.author) for row in record.rows] == [
@@ -262,10 +268,19 @@ def test_workers_share_one_campaign(run, suite_dir):
     result.stdout.fnmatch_lines(["*[[]2/2[]] two 4 rows*"])
     for output in (result.stdout, result.stderr):
         output.no_fnmatch_line("*automatically disabled*")
+    data = strict_json("out.json")
+    found = next(b for b in data["benchmarks"] if b["name"] == "test_spmv[two-good]")
+    assert found["fullname"] == "test_spmv.py::test_spmv[two-good]"
+    assert found["stats"]["data"] == pytest.approx([10e-3])
+    assert len(data["suite_rows"]) == 6
+    result.stdout.fnmatch_lines(["*benchmark 'spmv/two/f32 (emulated)': 2 tests*"])
+    (parent,) = runs(store, "tags.`suite.role` = 'campaign'")
+    assert parent.data.metrics["asked"] == 6
+    assert len(runs(store)) == 1 + 3 + 1  # the campaign, its authors and the best of them
 
 
 def test_a_worker_that_dies_leaves_a_row_for_what_it_was_measuring(run, suite_dir):
-    result = run("good,dies,slow", "-n1", "--suite-matrices=one.mtx", subprocess=True)
+    result = run("good,dies,slow", "-n1", "--suite-matrices=one.mtx", apart=True)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert [(row.author, row.status) for row in rows(suite_dir).rows] == [
         ("good", "ok"),
@@ -277,7 +292,7 @@ def test_a_worker_that_dies_leaves_a_row_for_what_it_was_measuring(run, suite_di
 def test_a_full_disk_ends_the_run_with_one_line_and_keeps_the_rows_before(run, suite_dir):
     with (suite_dir.path / "conftest.py").open("a") as file:
         file.write(SMALL_DISK)
-    result = run("good,slow", subprocess=True)
+    result = run("good,slow", apart=True)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*File too large; free space or give another folder*"])
     kept = [row.ok for row in rows(suite_dir).rows]
@@ -293,5 +308,5 @@ def test_the_journal_says_who_measured_what_with_what(run, suite_dir):
 
 
 def test_stopping_at_the_first_failure_with_workers_is_a_failure_and_no_interrupt(run):
-    result = run("wrong,good,slow", "-x", "-n2", subprocess=True)
+    result = run("wrong,good,slow", "-x", "-n1", apart=True)
     assert result.ret == pytest.ExitCode.TESTS_FAILED

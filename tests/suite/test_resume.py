@@ -4,9 +4,6 @@ import dataclasses
 import json
 import random
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -21,6 +18,7 @@ from suite.mlstore import open_store
 from suite.summary import table
 from tests.fuzz import HUNTING
 from tests.shell import plain
+from tests.suite.apart import Apart, run_pytest
 from tests.suite.conftest import CONFTEST, MATRIX, MODULE
 
 pytest_plugins = ["pytester"]
@@ -36,16 +34,8 @@ ANSWERS = 3 * (1 + 1 + 3)  # matrices; answers of each author
 NAP_S = 0.1  # for each answer
 
 
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory):
-    """A store that was initialised once, to be copied."""
-    folder = tmp_path_factory.mktemp("store")
-    open_store(f"sqlite:///{folder / 'mlflow.db'}")
-    return folder / "mlflow.db"
-
-
 class Place:
-    """A folder in which campaigns are started, killed and resumed, each in a process of its own."""
+    """A folder in which campaigns are started, killed and resumed."""
 
     def __init__(
         self,
@@ -59,33 +49,23 @@ class Place:
         (path / "three.mtx").write_text(MATRIX.format(v=7))
         monkeypatch.setenv("FAKE_NAP", str(NAP_S))
 
-    def start(self, *options: str) -> subprocess.Popen:
-        command = [sys.executable, "-m", "pytest", "-pno:cacheprovider", *options]
-        pipe = subprocess.PIPE
-        return subprocess.Popen(command, cwd=self.path, stdout=pipe, stderr=pipe, text=True)
+    def start(self, *options: str) -> Apart:
+        return Apart(run_pytest, self.path, "-pno:cacheprovider", *options)
 
     def run(self, *options: str) -> tuple[int, str]:
-        process = self.start(*options)
-        out, error = process.communicate(timeout=120)
-        return process.returncode, out + error
+        return _said(self.start(*options).result())
 
     def within(self, *options: str) -> tuple[int, str]:
-        """The same in this process, which is quicker."""
+        """The same in this process."""
         assert self.pytester is not None
-        result = self.pytester.runpytest_inprocess("-pno:cacheprovider", *options)
-        return int(result.ret), f"{result.stdout.str()}\n{result.stderr.str()}"
+        return _said(self.pytester.runpytest_inprocess("-pno:cacheprovider", *options))
 
     def killed(self, rows: int, after_s: float, *options: str) -> bool:
         """Starts, waits for so many rows and so long, and kills; whether it still ran."""
         process = self.start(*options)
-        while process.poll() is None and not (self.campaigns() and len(self.lines()) >= rows):
+        while not process.ended and not (self.campaigns() and len(self.lines()) >= rows):
             time.sleep(0.005)
-        try:
-            process.wait(after_s)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-        process.communicate()
-        return process.returncode == -signal.SIGKILL
+        return process.kill(after_s)
 
     def campaigns(self) -> list[Path]:
         return sorted(path.parent for path in (self.path / ".suite").glob("*/campaign.json"))
@@ -108,6 +88,10 @@ class Place:
         metrics = {run.info.run_name: dict(run.data.metrics) for run in self.runs()}
         metrics["parent"] = metrics.pop(folder.name)
         return table(read(folder).rows), metrics
+
+
+def _said(result: pytest.RunResult) -> tuple[int, str]:
+    return int(result.ret), f"{result.stdout.str()}\n{result.stderr.str()}"
 
 
 @pytest.fixture
@@ -134,11 +118,10 @@ def uninterrupted(alone, empty_store):
         plain(patch)
         whole = Place(alone, empty_store, patch)
         process = whole.start(*ASKED)
-        while process.poll() is None and not whole.campaigns():
+        while not process.ended and not whole.campaigns():
             time.sleep(0.002)
         started = time.monotonic()
-        process.communicate()
-        assert process.returncode == 1  # ``wrong`` is wrong
+        assert process.result().ret == 1  # ``wrong`` is wrong
         return *whole.final(), time.monotonic() - started
 
 
@@ -176,7 +159,16 @@ def test_a_campaign_that_was_killed_goes_on_to_the_same_end(place, uninterrupted
     kill_and_resume(place, uninterrupted, *moments)
 
 
-@pytest.mark.parametrize("seed", range(100, 120 if HUNTING else 102))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        100,
+        *(
+            pytest.param(seed, marks=pytest.mark.slow)
+            for seed in range(101, 120 if HUNTING else 104)
+        ),
+    ],
+)
 def test_random_moments(place, uninterrupted, seed):
     kill_and_resume(place, uninterrupted, (0, random.Random(seed).uniform(0, uninterrupted[2])))
 

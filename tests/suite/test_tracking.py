@@ -3,11 +3,8 @@
 import json
 import math
 import os
-import shutil
 import signal
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,37 +15,14 @@ from suite.journal import Journal, Record, read
 from suite.mlstore import EXPERIMENT, TrackingError, masked, open_store, tracking_uri
 from suite.provenance import Process, this_process
 from suite.tracking import Tracker, close_stale, import_record
+from tests.suite.apart import Apart
+from tests.suite.stores import runs
 
 pytest_plugins = ["pytester"]
 
-ROOT = Path(__file__).parents[2]
-OPEN = "import sys; from suite.mlstore import open_store; open_store(sys.argv[1])"
-
-
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory):
-    """A store that was initialised once, to be copied."""
-    folder = tmp_path_factory.mktemp("store")
-    open_store(f"sqlite:///{folder / 'mlflow.db'}")
-    return folder / "mlflow.db"
-
-
-@pytest.fixture
-def store(suite_dir, empty_store, monkeypatch):
-    """An initialised store where the runs of the test go; returns its client."""
-    shutil.copy(empty_store, suite_dir.path / "mlflow.db")
-    uri = f"sqlite:///{suite_dir.path / 'mlflow.db'}"
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    return open_store(uri)
-
-
-def all_runs(store, where=""):
-    client, experiment = store
-    return client.search_runs([experiment], where, order_by=["attributes.start_time ASC"])
-
 
 def parents(store):
-    return all_runs(store, "tags.`suite.role` = 'campaign'")
+    return runs(store, "tags.`suite.role` = 'campaign'")
 
 
 def artifacts(store, run, path=None):
@@ -66,7 +40,7 @@ def test_a_campaign_is_one_parent_with_a_child_for_each_author_and_operation(run
         "--suite-tracking=on",
     )
     (parent,) = parents(store)
-    children = all_runs(store, f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'")
+    children = runs(store, f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'")
     authors = ("cusparse", "good", "unfit", "wrong", "best_of_baselines")
     assert {child.info.run_name for child in children} == {
         f"{label}.{author}" for label in ("spmv", "spmm8") for author in authors
@@ -102,34 +76,27 @@ def test_rows_programs_and_digests_are_artifacts_and_facts_are_tags(run, store, 
         "good",
     ]
     assert set(json.loads((folder / "matrices.json").read_text())) == {"one", "two"}
-    (child,) = all_runs(store, "tags.`suite.role` = 'author'")
+    (child,) = runs(store, "tags.`suite.role` = 'author'")
     assert ["".join(Path(n).suffixes) for n in artifacts(store, child)] == [".cu.txt", ".json"]
-
-
-def test_two_workers_make_one_campaign(run, store):
-    run("good,slow", "-n2", "--suite-tracking=on", subprocess=True)
-    (parent,) = parents(store)
-    assert parent.data.metrics["asked"] == 4
-    assert len(all_runs(store)) == 3 + 1  # good, slow and the best of both
 
 
 @pytest.mark.parametrize("author", ["interrupted", "terminated"])
 def test_an_interrupted_campaign_is_killed_and_keeps_its_rows(run, store, author):
-    run(f"good,{author},slow", "--suite-tracking=on", subprocess=True)
+    run(f"good,{author},slow", "--suite-tracking=on", apart=True)
     (parent,) = parents(store)
     assert parent.info.status == "KILLED"
     assert parent.data.metrics["unanswered"] == 4 + 2 - 1
-    children = {r.info.run_name: r for r in all_runs(store, "tags.`suite.role` = 'author'")}
+    children = {r.info.run_name: r for r in runs(store, "tags.`suite.role` = 'author'")}
     assert {r.info.status for r in children.values()} == {"KILLED"}
     good, slow = (children[f"spmv.{name}"].data.metrics for name in ("good", "slow"))
     assert (good["asked"], good["unanswered"], good["correct_rate"]) == (2, 1, 1)
     assert slow["unanswered"] == 2
     assert not {"compile_rate", "correct_rate"} & set(slow)
-    assert not all_runs(store, "attributes.status = 'RUNNING'")
+    assert not runs(store, "attributes.status = 'RUNNING'")
 
 
 def test_a_run_whose_process_is_dead_is_closed_at_the_next_start(run, store):
-    result = run("dies", "--suite-tracking=on", subprocess=True)
+    result = run("dies", "--suite-tracking=on", apart=True)
     assert result.ret == 9
     assert [r.info.status for r in parents(store)] == ["RUNNING"]
     run("good", "--suite-tracking=on")
@@ -144,7 +111,7 @@ def test_a_run_whose_process_lives_is_left_alone(store):
         experiment, tags={"suite.host": "another", "suite.process": "1:x:2"}
     )
     assert close_stale(client, experiment) == 0
-    assert {r.info.run_id for r in all_runs(store, "attributes.status = 'RUNNING'")} == {
+    assert {r.info.run_id for r in runs(store, "attributes.status = 'RUNNING'")} == {
         alive.run_id,
         elsewhere.info.run_id,
     }
@@ -160,12 +127,8 @@ def test_a_process_is_told_from_a_later_one_with_the_same_id():
 
 def test_several_processes_open_one_new_file(tmp_path):
     uri = f"sqlite:///{tmp_path / 'new.db'}"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    processes = [
-        subprocess.Popen([sys.executable, "-c", OPEN, uri], env=environment, stderr=subprocess.PIPE)
-        for _ in range(3)
-    ]
-    assert [(p.communicate()[1], p.returncode) for p in processes] == [(b"", 0)] * 3
+    processes = [Apart(open_store, uri) for _ in range(3)]
+    assert [(p.result().errlines, p.result().ret) for p in processes] == [([], 0)] * 3
     assert open_store(uri)[0].get_experiment_by_name(EXPERIMENT) is not None
 
 
@@ -218,7 +181,7 @@ def test_the_default_store_is_a_file_where_pytest_was_started(tmp_path, monkeypa
 
 
 def unfinished(store):
-    return all_runs(store, "attributes.status = 'RUNNING'")
+    return runs(store, "attributes.status = 'RUNNING'")
 
 
 def imports(suite_dir):
@@ -251,11 +214,11 @@ def test_an_interrupt_while_results_are_logged_is_a_warning_and_leaves_no_run_op
     result.stdout.fnmatch_lines(
         ["WARNING: logging interrupted; import with: python -m suite import *"]
     )
-    assert {r.info.status for r in all_runs(store)} == {"KILLED"}
+    assert {r.info.status for r in runs(store)} == {"KILLED"}
     assert imports(suite_dir) == 0
     (parent,) = parents(store)
     assert (parent.info.status, parent.data.metrics["asked"]) == ("FINISHED", 4)
-    assert len(all_runs(store)) == 3 + 1  # nothing is left of the first attempt
+    assert len(runs(store)) == 3 + 1  # nothing is left of the first attempt
 
 
 def test_a_store_that_fails_while_results_are_logged_leaves_no_run_open(
@@ -265,11 +228,11 @@ def test_a_store_that_fails_while_results_are_logged_leaves_no_run_open(
         patch.setattr(type(store[0]), "log_artifacts", fill)
         result = run("good", "--suite-tracking=on")
         assert result.ret == pytest.ExitCode.TESTS_FAILED
-        assert {r.info.status for r in all_runs(store)} == {"FAILED"}
+        assert {r.info.status for r in runs(store)} == {"FAILED"}
         assert imports(suite_dir) == 1
         patch.setattr(type(store[0]), "log_artifacts", interrupt)
         assert imports(suite_dir) == 130
-    assert {r.info.status for r in all_runs(store)} == {"KILLED"}
+    assert {r.info.status for r in runs(store)} == {"KILLED"}
     assert imports(suite_dir) == 0
     assert [p.info.status for p in parents(store)] == ["FINISHED"]
 

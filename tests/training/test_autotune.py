@@ -72,7 +72,7 @@ class Fake:
 @pytest.fixture
 def config(tmp_path: Path) -> AutotuneConfig:
     return AutotuneConfig(
-        out=tmp_path / "tuned", matrices=MATRIX, ops="spmv", measurements=48, batch=8
+        out=tmp_path / "tuned", matrices=MATRIX, ops="spmv", measurements=32, batch=8
     )
 
 
@@ -125,10 +125,10 @@ def test_results_have_every_measurement_and_what_made_it(config: AutotuneConfig)
     config = replace(config, search="random")
     assert autotune(config, lambda line: None, opened=lambda _: fake)
     (rows,) = read(results_in(config))
-    assert [row["order"] for row in rows] == list(range(48))
+    assert [row["order"] for row in rows] == list(range(32))
     assert {row["matrix"] for row in rows} == {MATRIX}
     assert {row["cusparse_us"] for row in rows} == {10.0}
-    assert [row["text"] for row in rows] == fake.asked[:48]
+    assert [row["text"] for row in rows] == fake.asked[:32]
     assert fake.closed
     again = [row for row in rows if row["again_us"] is not None]
     assert 1 <= len(again) <= 3
@@ -161,10 +161,10 @@ def test_a_search_that_stops_goes_on_where_it_was(config: AutotuneConfig, search
     whole = replace(config, out=config.out.with_name("whole"))
     autotune(whole, lambda line: None, opened=lambda _: Fake())
     first, second = Fake(), Fake()
-    assert not autotune(config, lambda line: None, StopAfter(3), lambda _: first)
+    assert not autotune(config, lambda line: None, StopAfter(2), lambda _: first)
     assert autotune(config, lambda line: None, opened=lambda _: second)
-    assert len(first.asked) == 24
-    assert len(set(second.asked) - set(first.asked)) == 24
+    assert len(first.asked) == 16
+    assert len(set(second.asked) - set(first.asked)) == 16
     texts = [[row["text"] for row in read(results_in(c))[0]] for c in (config, whole)]
     assert texts[0] == texts[1]
 

@@ -28,12 +28,13 @@ from training.pairs_config import PairsConfig
 from training.teacher.describe import describe
 
 SHARDS = 4
+DRAWS = 2 * SHARDS  # one of each matrix, two matrices a shard
 
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("draws")
-    draws.make(DrawsConfig(out=out, matrices=2 * SHARDS, per_matrix=2, largest=4e3, shard=2), quiet)
+    draws.make(DrawsConfig(out=out, matrices=2 * SHARDS, per_matrix=1, largest=4e3, shard=2), quiet)
     return out
 
 
@@ -74,7 +75,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> type[FakeEvaluator]:
 def test_draws_are_verified_by_several_processes_and_stored(config: PairsConfig) -> None:
     counts = make(replace(config, workers=2), quiet)
     rows = read_pairs(config.out).to_pylist()
-    assert len(rows) == counts.kept == 16  # the space has no wrong program
+    assert len(rows) == counts.kept == DRAWS  # the space has no wrong program
     assert {row["status"] for row in rows} == {"ok"}
     assert counts.matrices == 2 * SHARDS
     assert all(row["key"] == describe(row["text"]) and len(row["binary"]) == 16 for row in rows)
@@ -85,9 +86,9 @@ def test_draws_are_verified_by_several_processes_and_stored(config: PairsConfig)
 @pytest.mark.usefixtures("fake")
 def test_what_is_wrong_is_counted_and_no_pair(config: PairsConfig) -> None:
     counts = make(config, quiet)
-    assert 0 < counts.kept == read_pairs(config.out).num_rows < 16
-    assert counts.statuses["wrong_result"] == 16 - counts.kept
-    assert read_verdicts(config.out).num_rows == 16
+    assert 0 < counts.kept == read_pairs(config.out).num_rows < DRAWS
+    assert counts.statuses["wrong_result"] == DRAWS - counts.kept
+    assert read_verdicts(config.out).num_rows == DRAWS
 
 
 @pytest.mark.usefixtures("fake")

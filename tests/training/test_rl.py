@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +82,9 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def config(weights: Path, tmp_path: Path) -> RlConfig:
+def configured(weights: Path, out: Path) -> RlConfig:
     return RlConfig(
-        out=tmp_path / "run",
+        out=out,
         adapter=weights / "sft",
         base=str(weights / "base"),
         steps=3,
@@ -104,6 +103,26 @@ def config(weights: Path, tmp_path: Path) -> RlConfig:
         save_every=2,
         tracking="off",
     )
+
+
+@pytest.fixture
+def config(weights: Path, tmp_path: Path) -> RlConfig:
+    return configured(weights, tmp_path / "run")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A run that nothing has stopped."""
+
+    config: RlConfig
+    fake: Fake
+    outcome: rl.Outcome
+
+
+@pytest.fixture(scope="module")
+def whole(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    config, fake = configured(weights, tmp_path_factory.mktemp("whole") / "run"), Fake()
+    return Whole(config, fake, run(config, fake))
 
 
 def run(config: RlConfig, fake: Fake | None = None, box: TimeBox | None = None) -> rl.Outcome:
@@ -132,17 +151,19 @@ class StopAfter(TimeBox):
         return self._left <= 0
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "rloo", "best_of_n"])
+@pytest.mark.parametrize(
+    "algorithm",
+    ["grpo", *(pytest.param(one, marks=pytest.mark.slow) for one in ("rloo", "best_of_n"))],
+)
 def test_what_is_rewarded_becomes_more_frequent(config: RlConfig, algorithm: Any) -> None:
     config = replace(config, steps=4, algorithm=algorithm, group=16, batch=32, rows=32)
     run(config)
     assert rewards(config)[-1] > rewards(config)[0] + 1.0
 
 
-def test_figures_say_what_happened(config: RlConfig) -> None:
-    fake = Fake()
-    outcome = run(config, fake)
-    (*_, last) = points(config)
+def test_figures_say_what_happened(whole: Whole) -> None:
+    outcome = whole.outcome
+    (*_, last) = points(whole.config)
     assert outcome.step == last.step == 3
     assert outcome.figures == last.figures
     assert last.figures["status.ok"] == last.figures["correct_rate"] == 1.0
@@ -151,33 +172,32 @@ def test_figures_say_what_happened(config: RlConfig) -> None:
     shares = [value for name, value in last.figures.items() if name.startswith("share.")]
     assert sum(shares) == pytest.approx(1.0)
     assert {"entropy", "loss", "lr", "cache.hit_rate", "seconds.measure"} <= last.figures.keys()
-    assert len([a for a in fake.asked if not isinstance(a, LibraryCall)]) == 3 * 16
-    assert fake.released
+    assert len([a for a in whole.fake.asked if not isinstance(a, LibraryCall)]) == 3 * 16
+    assert whole.fake.released
 
 
-def test_the_adapter_can_be_used_and_has_changed(config: RlConfig, weights: Path) -> None:
-    outcome = run(config)
-    trained = load_policy(str(weights / "base"), outcome.adapter).model.state_dict()
+def test_the_adapter_can_be_used_and_has_changed(whole: Whole, weights: Path) -> None:
+    trained = load_policy(str(weights / "base"), whole.outcome.adapter).model.state_dict()
     before = load_policy(str(weights / "base"), weights / "sft").model.state_dict()
     assert any(not torch.equal(trained[name], before[name]) for name in before)
     assert all(torch.isfinite(value).all() for value in trained.values())
 
 
-def test_a_run_that_stops_goes_on_as_if_it_had_not(config: RlConfig) -> None:
-    whole = run(config)
-    parts = replace(config, out=config.out.with_name("parts"))
-    first = run(parts, box=StopAfter(1))
+def test_a_run_that_stops_goes_on_as_if_it_had_not(config: RlConfig, whole: Whole) -> None:
+    first = run(config, box=StopAfter(1))
     assert first.step == 1
-    second = run(parts)
-    assert second.step == 3
-    one, other = (torch.load(c.out / "checkpoint.pt") for c in (config, parts))
+    second = run(config)
+    assert second.step == whole.outcome.step == 3
+    one, other = (torch.load(c.out / "checkpoint.pt") for c in (whole.config, config))
     for name, value in one["weights"].items():
         assert torch.equal(value, other["weights"][name]), name
-    assert rewards(config) == rewards(parts)
-    assert run(config).step == whole.step == 3  # and nothing happens once it is over
+    assert rewards(whole.config) == rewards(config)
+    fake = Fake()
+    assert run(config, fake).step == 3  # and nothing happens once it is over
+    assert not fake.asked
 
 
-def test_steps_after_the_last_checkpoint_are_done_again(config: RlConfig) -> None:
+def test_steps_after_the_last_checkpoint_are_done_again(config: RlConfig, whole: Whole) -> None:
     fake = Fake()
     asked = fake.evaluate
 
@@ -191,9 +211,7 @@ def test_steps_after_the_last_checkpoint_are_done_again(config: RlConfig) -> Non
         run(config, fake)
     assert len(rewards(config)) == 2
     assert run(config).step == 3
-    whole = replace(config, out=config.out.with_name("whole"))
-    run(whole)
-    assert rewards(config) == rewards(whole)
+    assert rewards(config) == rewards(whole.config)
 
 
 def test_another_configuration_does_not_go_on_from_a_checkpoint(config: RlConfig) -> None:
@@ -223,7 +241,7 @@ def test_no_verdict_poisons_a_step(config: RlConfig, what: str) -> None:
         return VERDICTS[what](len(fake.asked))
 
     fake.evaluate = evaluate  # type: ignore[method-assign]
-    config = replace(config, steps=2)
+    config = replace(config, steps=2, problems=1)
     run(config, fake)
     state = torch.load(config.out / "checkpoint.pt")
     assert all(torch.isfinite(value).all() for value in state["weights"].values())

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -135,9 +136,16 @@ def test_a_table_that_is_none_is_told(tmp_path: Path) -> None:
 
 
 def test_the_command_runs_dry_from_end_to_end(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("optuna", reason="needs the train extra")
+    plots = pytest.importorskip("training.sweep.plots")
+    every = plots._plots  # drawn in the tests of studies; one will do here
+
+    def one(*about: Any) -> dict[str, Any]:
+        return {"history": every(*about)["history"]}
+
+    monkeypatch.setattr(plots, "_plots", one)
     table = pq.read_table(RECORDED, filters=[("family", "in", ["arrow", "fem"])])
     pq.write_table(table, folder / "few.parquet")  # few programs for the emulator
     line = f"sweep --out {folder} --dry on --trials 4 --budget 4 --tracking off"
@@ -148,6 +156,7 @@ def test_the_command_runs_dry_from_end_to_end(
     assert "start: trial 0" in told
     assert "optuna-dashboard sqlite" in told
     assert "confirmed: winner" in told or "it stays" in told
+    assert (folder / "plots" / "history.png").stat().st_size > 1000
     importance = json.loads((folder / "plots" / "importance.json").read_text(encoding="utf-8"))
     assert importance.keys() <= {f"reward.{one}" for one in RewardWeights.__dataclass_fields__}
 

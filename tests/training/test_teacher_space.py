@@ -29,9 +29,11 @@ BY_NAME = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIE
 
 def covering(strategy: Strategy, rng: random.Random) -> list[Program]:
     """Programs that together have every value of every parameter."""
-    programs = []
+    programs: list[Program] = []
     for name, values in strategy.choices.items():
         for value in values:
+            if any((name, value) in program.parameters for program in programs):
+                continue
             fitting = [one for one in strategy.combinations if one[name] == value]
             assert fitting, f"{name}={value} never makes sense"
             chosen = rng.choice(fitting)
@@ -51,6 +53,19 @@ def test_every_value_of_every_parameter_is_a_program(strategy: Strategy) -> None
 
 @BY_NAME
 def test_every_choice_of_writing_is_a_program(strategy: Strategy) -> None:
+    rng = random.Random(f"2 {strategy.name}")
+    shuffled = {name: rng.sample(values, len(values)) for name, values in options().items()}
+    for turn in range(max(map(len, shuffled.values()))):
+        choices = {name: values[turn % len(values)] for name, values in shuffled.items()}
+        writing = Writing(names=rng.randrange(1, 1 << 30), **choices)
+        chosen = rng.choice(strategy.combinations)
+        text = Program(strategy.name, tuple(chosen.items()), writing).text
+        check_names(parse(text), strategy.op, DType.FLOAT32)
+
+
+@pytest.mark.slow
+@BY_NAME
+def test_every_choice_of_writing_goes_with_many_others(strategy: Strategy) -> None:
     rng = random.Random(2)
     for name, values in options().items():
         for value in values:
@@ -60,20 +75,28 @@ def test_every_choice_of_writing_is_a_program(strategy: Strategy) -> None:
             check_names(parse(text), strategy.op, DType.FLOAT32)
 
 
+@pytest.mark.parametrize(
+    ("points", "writings"), [(2, 3), pytest.param(4, 6, marks=pytest.mark.slow)]
+)
 @BY_NAME
-def test_what_a_program_does_does_not_depend_on_how_it_is_written(strategy: Strategy) -> None:
+def test_what_a_program_does_does_not_depend_on_how_it_is_written(
+    strategy: Strategy, points: int, writings: int
+) -> None:
     rng = random.Random(3)
-    for _ in range(4):
+    for _ in range(points):
         chosen = tuple(rng.choice(strategy.combinations).items())
-        written = [Program(strategy.name, chosen, drawn(rng.getrandbits(40))) for _ in range(6)]
+        written = [
+            Program(strategy.name, chosen, drawn(rng.getrandbits(40))) for _ in range(writings)
+        ]
         assert len({describe(program.text) for program in written}) == 1, chosen
 
 
-def test_strategies_differ_in_what_their_programs_do() -> None:
+@pytest.mark.parametrize("each", [6, pytest.param(20, marks=pytest.mark.slow)])
+def test_strategies_differ_in_what_their_programs_do(each: int) -> None:
     rng = random.Random(4)
     owners: dict[str, set[str]] = {}
     for strategy in STRATEGIES.values():
-        for _ in range(20):
+        for _ in range(each):
             chosen = tuple(rng.choice(strategy.combinations).items())
             key = describe(Program(strategy.name, chosen, drawn(rng.getrandbits(40))).text)
             owners.setdefault(key, set()).add(strategy.name)
@@ -120,7 +143,7 @@ def test_mutations_change_the_text_and_stay_in_the_space() -> None:
     rng = random.Random(10)
     for strategy in STRATEGIES.values():
         program = Program(strategy.name, tuple(rng.choice(strategy.combinations).items()))
-        for _ in range(12):
+        for _ in range(5):
             other = mutate(program, rng)
             assert other.text != program.text
             assert other.parameters in combinations(strategy.name)

@@ -13,12 +13,15 @@ from training.errors import ConfigError, TrainingError
 transformers = pytest.importorskip("transformers", reason="needs the train extra")
 module = pytest.importorskip("training.tokenizer")
 
-TEXTS = [*(kernel(f"k{i}") for i in range(20)), *language.samples(200)]
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    return [*(kernel(f"k{i}") for i in range(20)), *language.samples(200)]
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Any:
-    return module.fit(TEXTS, 600)
+def fitted(texts: list[str]) -> Any:
+    return module.fit(texts, 600)
 
 
 def pieces(tokenizer: Any, text: str) -> list[str]:
@@ -56,28 +59,30 @@ def test_words_do_not_run_into_signs_or_lines(fitted: Any) -> None:
         assert len(kinds) <= 1, token
 
 
-def test_a_saved_one_is_the_same_without_a_network(fitted: Any, tmp_path: Path) -> None:
+def test_a_saved_one_is_the_same_without_a_network(
+    fitted: Any, texts: list[str], tmp_path: Path
+) -> None:
     card = module.Card(len(fitted), "digest", 1, 1, 2.0, 2.0)
     module.save(fitted, tmp_path, card)
     for loaded in (
         module.load(tmp_path),
         transformers.AutoTokenizer.from_pretrained(str(tmp_path)),
     ):
-        assert loaded.encode(TEXTS[-1]) == fitted.encode(TEXTS[-1])
+        assert loaded.encode(texts[-1]) == fitted.encode(texts[-1])
         assert (loaded.eos_token, loaded.pad_token) == (module.END, module.PAD)
         assert loaded.decode(loaded.encode("a ,b . c 's")) == "a ,b . c 's"
-    assert list(module.encoded(fitted, TEXTS[:3], 2)) == [fitted.encode(t) for t in TEXTS[:3]]
+    assert list(module.encoded(fitted, texts[:3], 2)) == [fitted.encode(t) for t in texts[:3]]
 
 
-def test_equal_texts_give_equal_tokenizers(fitted: Any, tmp_path: Path) -> None:
-    again = module.fit(TEXTS, 600)
+def test_equal_texts_give_equal_tokenizers(fitted: Any, texts: list[str]) -> None:
+    again = module.fit(texts, 600)
     assert again.backend_tokenizer.to_str() == fitted.backend_tokenizer.to_str()
 
 
 @pytest.mark.parametrize("size", [0, module.SMALLEST - 1, module.LARGEST + 1])
 def test_a_size_out_of_range_is_refused(size: int) -> None:
     with pytest.raises(ConfigError, match=f"vocabulary {size}: from 300 to 65536"):
-        module.fit(TEXTS, size)
+        module.fit(["a text"], size)
 
 
 def test_a_folder_without_a_usable_tokenizer_is_named(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 from mlflow.tracking import MlflowClient
@@ -16,13 +17,20 @@ def points(count: int) -> list[Point]:
 
 
 @pytest.fixture
+def store(uri: str, empty_store: Path, tmp_path: Path) -> str:
+    """Where runs are logged, with a store there."""
+    copyfile(empty_store, tmp_path / "mlflow.db")
+    return uri
+
+
+@pytest.fixture
 def uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     return uri
 
 
-def test_sessions_share_one_run_and_no_point_is_logged_twice(uri: str, tmp_path: Path) -> None:
+def test_sessions_share_one_run_and_no_point_is_logged_twice(store: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     first = log(folder)
     first.log(points(2))
@@ -30,7 +38,7 @@ def test_sessions_share_one_run_and_no_point_is_logged_twice(uri: str, tmp_path:
     assert first.failure == ""
     second = log(folder)
     second.log(points(5), "FINISHED")
-    client = MlflowClient(uri)
+    client = MlflowClient(store)
     experiment = client.get_experiment_by_name(EXPERIMENT)
     assert experiment is not None
     (run,) = client.search_runs([experiment.experiment_id])
@@ -42,7 +50,7 @@ def test_sessions_share_one_run_and_no_point_is_logged_twice(uri: str, tmp_path:
 
 
 def test_what_could_not_be_logged_is_logged_later(
-    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
     blocked = tmp_path / "file"
@@ -56,7 +64,7 @@ def test_what_could_not_be_logged_is_logged_later(
     assert broken.where == ""
     later = log(folder)
     later.log(points(3), "FINISHED")
-    client = MlflowClient(uri)
+    client = MlflowClient(store)
     (run,) = client.search_runs([client.get_experiment_by_name(EXPERIMENT).experiment_id])
     assert len(client.get_metric_history(run.info.run_id, "loss")) == 3
 

@@ -11,6 +11,8 @@ import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
+from types import MappingProxyType
 from typing import Any, Literal, get_args, get_type_hints
 
 from training.teacher.names import NAMES, RESERVED
@@ -302,10 +304,12 @@ def drawn(seed: int) -> Writing:
     return Writing(names=rng.randrange(1, 1 << 30), **choices)
 
 
-def options() -> dict[str, tuple[Any, ...]]:
+@cache
+def options() -> Mapping[str, tuple[Any, ...]]:
     """Every choice but the names, with its values."""
     hints = get_type_hints(Writing)
-    return {f.name: get_args(hints[f.name]) for f in fields(Writing) if f.name != "names"}
+    found = {f.name: get_args(hints[f.name]) for f in fields(Writing) if f.name != "names"}
+    return MappingProxyType(found)
 
 
 def deeper(lines: Iterable[str]) -> Lines:
