@@ -26,8 +26,7 @@ _METHOD = (
 _NAMES = (
     "A baseline has the name of its program in `suite/baselines`, and behind it what the variant"
     " has chosen: `pieces-lanes8-piece64` is `pieces.cu` with `LANES` 8 and `PIECE` 64."
-    " `docs/baselines.md` says what each program is for. `best_of_baselines` is no program but an"
-    " oracle, and `heuristic` picks one baseline from the matrix's structure, without measuring."
+    " `docs/baselines.md` says what each program is for."
 )
 _RESTORED = (
     "In `rows.parquet` beside this report, with every sample. `python -m reports restore FOLDER`"
@@ -108,13 +107,9 @@ def _set_up(view: View) -> Section:
         picture = spy.gallery(view.matrices)
         blocks += [picture] if picture else []
     blocks.append(setting.environment(view.campaign))
-    typed = setting.command(view.campaign)
+    typed = setting.repetition(view.campaign, view.timed)
     if typed:
-        commit = view.campaign.facts.get("commit", "unknown")
-        lines = (
-            f"git checkout {commit}\n{typed}\npython -m reports build --campaign NAME --out DIR\n"
-        )
-        blocks.append(Listing("commands", "How to repeat it:", lines))
+        blocks.append(Listing("commands", "How to repeat it:", typed))
     return Section("What was measured, and how", blocks)
 
 

@@ -47,32 +47,31 @@ def _correctness(view: View) -> Iterator[str]:
 
 
 def _speed(view: View, label: str) -> Iterator[str]:
-    """For each author that stands for something, and for the oracle, what is known of its speed."""
-    for author in dict.fromkeys([view.lead(label), BEST]):
-        if view.kinds.get(author) is Kind.BASELINE and author != BEST:
-            continue  # a single baseline stands for nothing
-        who = f"`{author}`" if author != BEST else "the best baseline on each matrix, by hindsight,"
-        sentences = []
-        for cache in CACHES:
-            figure = view.speedup(label, author, MAIN, cache)
-            if figure is not None:
-                n = len(view.by_problem(label, author, MAIN, cache))
-                name = who if cache == "hot" else "cold, it"
-                sentences.append(compare(name, f"`{MAIN}`", figure, n))
-        sentences += _places(view, label, author)
-        figure = against(view, label, author, BEST) if author != BEST else None
+    """What is known of the speed of who the report is about, and what a choice is worth at all."""
+    lead = view.lead(label)
+    if view.kinds.get(lead) is Kind.BASELINE and lead != BEST:
+        return  # a single baseline stands for nothing
+    who = f"`{lead}`" if lead != BEST else "the best baseline on each matrix, by hindsight,"
+    sentences: list[str] = []
+    for cache in CACHES:
+        figure = view.speedup(label, lead, MAIN, cache)
         if figure is not None:
-            oracle = "the best baseline by hindsight"
-            sentences.append(compare("hot, it", oracle, figure, figure.n))
-        if author == BEST and sentences:
-            single = next(iter(view.single(label)), "")
-            figure = worth(view, label, single)
-            if figure is not None:
-                oracle = "knowing the best baseline of each matrix"
-                sentences.append(compare(oracle, f"always taking `{single}`", figure, figure.n))
-        if sentences:
-            first, *rest = sentences
-            yield " ".join([f"**{titled(label)}, hot:** {first}", *map(_capital, rest)])
+            n = len(view.by_problem(label, lead, MAIN, cache))
+            name = who if cache == "hot" else "cold, it"
+            sentences.append(compare(name, f"`{MAIN}`", figure, n))
+    sentences += _places(view, label, lead)
+    figure = against(view, label, lead, BEST) if lead != BEST else None
+    if figure is not None:
+        oracle = "the best baseline by hindsight"
+        sentences.append(compare("hot, it", oracle, figure, figure.n))
+    single = next(iter(view.single(label)), "")
+    figure = worth(view, label, single)
+    if figure is not None:
+        oracle = "knowing the best baseline of each matrix"
+        sentences.append(compare(oracle, f"always taking `{single}`", figure, figure.n))
+    if sentences:
+        first, *rest = sentences
+        yield " ".join([f"**{titled(label)}, hot:** {first}", *map(_capital, rest)])
 
 
 def compare(who: str, whom: str, figure: Figure, n: int) -> str:

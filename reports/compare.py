@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from reports.view import MAIN, View
 from suite.metrics import BEST, CACHES, REFERENCES, Cache, time_us
 from suite.record import Row
 
+NAMED = 4  # authors that a sentence names
 MOST = 15  # single answers that a table of changes lists in each direction
 _COLOURS = {
     Verdict.FASTER: ("#0072b2", "^"),
@@ -136,8 +138,27 @@ def _claims(a: View, b: View, label: str) -> list[str]:
         text,
         f"{titled(label)}, hot: of single answers {seen[Verdict.FASTER]:,} became faster,"
         f" {seen[Verdict.SLOWER]:,} slower, {seen[Verdict.SAME]:,} stayed the same,"
-        f" {seen[Verdict.UNCLEAR]:,} are unclear.",
+        f" {seen[Verdict.UNCLEAR]:,} are unclear.{_moved(found)}",
     ]
+
+
+def _moved(found: Sequence[Change]) -> str:
+    """Which authors a mean over all hides: those that changed by more than noise."""
+    of: dict[str, list[Change]] = {}
+    for change in found:
+        of.setdefault(change.before.author, []).append(change)
+    means = {author: _mean(mine) for author, mine in of.items()}
+    far = {
+        author: figure
+        for author, figure in means.items()
+        if max(figure.low, 1 / figure.high) > 1 + THRESHOLDS.change
+    }
+    ranked = sorted(far, key=lambda author: -abs(math.log(far[author].value)))
+    if not ranked:
+        return ""
+    named = "; ".join(f"`{author}`, {quoted(far[author])}" for author in ranked[:NAMED])
+    more = f"; and {len(ranked) - NAMED} more" if len(ranked) > NAMED else ""
+    return f" The mean speed of B over A is beyond noise for {named}{more}."
 
 
 def _speed(a: View, b: View, labels: list[str]) -> Section:

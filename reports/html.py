@@ -70,8 +70,9 @@ def _block(block: Block, numbers: dict[Block, int]) -> str:
             return _table(block, numbers[block])
         case Plot():
             return (
-                f'<figure id="{escape(block.name)}"><img alt="{escape(unmarked(block.caption))}"'
-                f' src="{_image(block)}"><figcaption><b>Figure {numbers[block]}.</b>'
+                f'<figure id="{escape(block.name)}"><div class="scroll">'
+                f'<img alt="{escape(unmarked(block.caption))}" src="{_image(block)}"></div>'
+                f"<figcaption><b>Figure {numbers[block]}.</b>"
                 f" {inline(block.caption)}</figcaption></figure>"
             )
         case Paragraph():

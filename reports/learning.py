@@ -83,7 +83,7 @@ def _of_run(run: TrainingRun, at: int) -> Plot:
     columns = min(len(shown), 2)
     rows = -(-len(shown) // columns)
     drawing = Drawing(figsize=(WIDTH, 2.3 * rows), layout="constrained")
-    axes = drawing.subplots(rows, columns, squeeze=False).flat
+    axes = list(drawing.subplots(rows, columns, squeeze=False).flat)
     for axis, (panel, keys) in zip(axes, shown, strict=False):
         for rank, key in enumerate(keys):
             look = {"color": _COLOURS[rank % 8], "linestyle": _DASHES[rank % 4]}
@@ -92,7 +92,7 @@ def _of_run(run: TrainingRun, at: int) -> Plot:
         axis.set_xlabel("step")
         axis.set_ylabel(panel.unit)
         axis.legend(fontsize=6.2, ncols=2 if len(keys) > 4 else 1)
-    for axis in list(axes)[len(shown) :]:
+    for axis in axes[len(shown) :]:
         axis.set_visible(False)
     return Plot(
         f"reward-{at}",

@@ -23,11 +23,9 @@ from reportlab.lib.units import mm
 from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.platypus import (
-    BaseDocTemplate,
     CondPageBreak,
     Flowable,
     Frame,
-    KeepTogether,
     PageTemplate,
     Spacer,
     XPreformatted,
@@ -48,6 +46,7 @@ from reports.document import (
     unmarked,
 )
 from reports.listing import coloured
+from reports.pages import Broken, Pages, Together
 from reports.theme import FONTS
 
 MARGIN = 20 * mm
@@ -58,6 +57,7 @@ _FAMILIES = {
     "Report": ("STIXGeneral.ttf", "STIXGeneralBol.ttf", "STIXGeneralItalic.ttf"),
     "Program": ("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf", "DejaVuSansMono-Oblique.ttf"),
 }
+_WHOLE = 24  # rows of a table that is not broken
 _LINE = 94  # characters of a program before it is folded
 
 
@@ -91,14 +91,6 @@ class _Room(Flowable):
         x, y = self.canv.absolutePosition((WIDTH - self.width) / 2, 0)
         page = self.canv.getPageNumber() - 1
         self._spots.append(_Spot(page, x, y, self._scale, self._plot))
-
-
-class _Together(KeepTogether):
-    """Parts that stay on one page."""
-
-    def __init__(self, parts: list[Any]) -> None:
-        super().__init__(parts)
-        self.parts = parts
 
 
 class _Mark(Flowable):
@@ -137,7 +129,7 @@ def document(item: Document, figures: Mapping[str, bytes]) -> bytes:
         first, *rest = [_block(block, numbers, spots) for block in section.blocks]
         story += [*_joined(head, first), *itertools.chain.from_iterable(rest)]
     stream = io.BytesIO()
-    template = BaseDocTemplate(
+    template = Pages(
         stream,
         pagesize=A4,
         title=unmarked(item.title),
@@ -155,8 +147,8 @@ def document(item: Document, figures: Mapping[str, bytes]) -> bytes:
 
 def _joined(head: list[Any], block: list[Any]) -> list[Any]:
     """A heading and what follows it, never apart."""
-    if isinstance(block[0], _Together):
-        return [_Together([*head, *block[0].parts]), *block[1:]]
+    if isinstance(block[0], Together):
+        return [Together([*head, *block[0].parts]), *block[1:]]
     return [CondPageBreak(60 * mm), *head, *block]
 
 
@@ -200,7 +192,7 @@ def _block(block: Block, numbers: dict[Block, int], spots: list[_Spot]) -> list[
             number = f"<b>Figure {numbers[block]}.</b> "
             caption = _set(block.caption, _style(8.5, 10.6, after=9), number)
             room = _Room(block, spots)
-            return [_Together([Spacer(1, 4), room, Spacer(1, 3), caption])]
+            return [Together([Spacer(1, 4), room, Spacer(1, 3), caption], "figure")]
         case Paragraph():
             return [_set(block.text, body)]
         case Points():
@@ -253,12 +245,13 @@ def _table(table: Table, number: int) -> list[Any]:
         ("RIGHTPADDING", (0, 0), (-1, -1), _PAD),
     ]
     lines += [("LINEABOVE", (0, at + 1), (-1, at + 1), 0.3, "#b0b0b0") for at in table.rules if at]
-    grid = Grid(cells, widths, repeatRows=1, style=lines, hAlign="CENTER")
+    grid = Broken(cells, widths, repeatRows=1, style=lines, hAlign="CENTER")
     head = _set(table.caption, _style(8.5, 10.6, after=3), f"<b>Table {number}.</b> ")
-    note = [_set(table.note, _style(7.8, 9.6, after=0))] if table.note else []
-    parts = [Spacer(1, 3), head, grid, Spacer(1, 2), *note, Spacer(1, 8)]
-    if len(table.rows) <= 24:
-        return [_Together(parts)]
+    note = [_set(table.note, _style(7.8, 9.6, after=8))] if table.note else []
+    grid.spaceAfter = 2 if note else 10
+    parts = [Spacer(1, 3), head, grid, *note]
+    if len(table.rows) <= _WHOLE:
+        return [Together(parts, "table")]
     return [CondPageBreak(45 * mm), *parts]
 
 

@@ -159,7 +159,7 @@ def _heat(
     parts: Sequence[tuple[str, _Shares, Sequence[str]]], families: Sequence[str], what: str
 ) -> Drawing:
     widths = [max(len(columns), 2) for _, _, columns in parts]
-    height = 0.95 + 0.155 * len(families)
+    height = 0.95 + 0.12 * len(families)
     drawing = Drawing(figsize=(WIDTH, height), layout="constrained")
     axes = drawing.subplots(1, len(parts), sharey=True, width_ratios=widths, squeeze=False)[0]
     for axis, (title, shares, columns) in zip(axes, parts, strict=True):

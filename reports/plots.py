@@ -20,7 +20,7 @@ _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 
 def sorted_speedups(view: View, theme: Theme) -> Plot:
     """Each matrix's speedups over the reference, in the order of the lead's or the oracle's."""
-    drawing, axes = panels(len(view.labels), 2.6, sharey=True)
+    drawing, axes = panels(len(view.labels), 2.4, sharey=True)
     for axis, label in zip(axes, view.labels, strict=True):
         of = {name: view.by_problem(label, name) for name in view.foremost(label) if name != MAIN}
         first = BEST if of.get(BEST) else view.lead(label)
@@ -47,7 +47,7 @@ def sorted_speedups(view: View, theme: Theme) -> Plot:
     legend_below(drawing, axes)
     return Plot(
         "sorted-speedups",
-        f"Speedup over `{MAIN}` on each matrix, hot, sorted by the line's. Above 1 is faster;"
+        f"Speedup over `{MAIN}` on each matrix, hot, in the order of the line. Above 1 is faster;"
         f" what is below {LOW:g} or above {HIGH:g} lies on the edge."
         f" `{BEST}` is the oracle over the baselines; over several answers of a model the"
         " geometric mean is shown, with a failure as 0.1.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -50,10 +51,25 @@ def environment(campaign: Campaign) -> Table:
     )
 
 
-def command(campaign: Campaign) -> str:
-    """The command that measured it, as a person would type it."""
+def repetition(campaign: Campaign, timed: bool) -> str:
+    """Commands that measure it again and report on it; empty where its command is not known."""
     found = campaign.facts.get("command") or []
-    return shlex.join(found) if isinstance(found, list) else str(found)
+    typed = shlex.join(found) if isinstance(found, list) else str(found)
+    if not typed:
+        return ""
+    lines = [
+        f"git checkout {campaign.facts.get('commit', 'unknown')}",
+        f"pip install -c constraints.txt -e '.[{'dev,gpu' if timed else 'dev'}]'",
+        typed,
+    ]
+    if re.search(r"--suite-tracking[ =]off", typed):
+        lines.append("python -m suite import .suite/NAME    # the folder that pytest has named")
+    lines += [  # a commit may be older than the reports
+        "git checkout -",
+        "pip install -c constraints.txt -e '.[reports]'",
+        "python -m reports build --out report",
+    ]
+    return "\n".join([*lines, ""])
 
 
 def matrices(view: View) -> Table:
@@ -225,7 +241,7 @@ def _device(device: Mapping[str, Any]) -> str:
     if device.get("multiprocessors"):
         parts.append(f"{device['multiprocessors']} multiprocessors")
     for key, name in (("memory_bytes", "memory"), ("l2_bytes", "L2")):
-        if device.get(key):
+        if float(device.get(key) or 0):
             parts.append(f"{bytes_of(float(device[key]))} {name}")
     return ", ".join(parts)
 

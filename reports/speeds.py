@@ -9,6 +9,7 @@ from reports.intervals import share
 from reports.noise import Verdict, counts, judge_ratio
 from reports.text import interval, number, percent, titled
 from reports.view import MAIN, View
+from suite.author import Kind
 from suite.metrics import BEST, REFERENCES, Cache
 
 PS = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 4.0)  # of fast_p
@@ -54,10 +55,21 @@ def headline(view: View) -> Table:
         align="ll",
         runs=tuple(runs),
         rules=tuple(rules),
-        note=f"{_FAILURE_NOTE} The oracle `{BEST}` knows by hindsight which baseline is fastest on"
-        " each matrix; the line below it is the best single baseline of those that apply to the"
-        " most matrices.",
+        note=f"{_REFERENCES}{_chooses(view)} `{BEST}` is an oracle: the fastest baseline of each"
+        " matrix, known by hindsight. Below it is the best single baseline of those that apply to"
+        f" the most matrices. {_FAILURE_NOTE}",
     )
+
+
+_REFERENCES = (
+    "Above 1 is faster. `cusparse` is the library as it comes, `cusparse_best` the fastest of all"
+    " that it offers on that matrix. Hot: back to back. Cold: with a flushed L2."
+)
+
+
+def _chooses(view: View) -> str:
+    names = [f"`{name}`" for name, kind in view.kinds.items() if kind is Kind.CHOOSER]
+    return "".join(f" {n} picks a baseline from a matrix's structure, unmeasured." for n in names)
 
 
 _COMPARISONS: tuple[tuple[str, Cache], ...] = (

@@ -39,12 +39,14 @@ def test_the_same_times_are_the_same() -> None:
     document = compared(scaled(on_gpu(), 1.01))
     assert "no difference beyond noise" in said(document)
     assert "No single answer's time changed beyond noise." in said(document)
+    assert "beyond noise for" not in said(document)
 
 
 def test_an_author_that_became_slower_is_found_with_its_matrices() -> None:
     document = compared(scaled(on_gpu(), 1.25, "fast"))
     line = table(document, "change-spmv")["`fast`"]
     assert line[2] == "0.80 [0.80, 0.80]"
+    assert "beyond noise for `fast`, 0.80 (0.80 to 0.80)." in said(document)
     assert line[4:] == ("0", "0", "8", "0")  # faster, same, slower, unclear
     assert table(document, "change-spmv")["`slow`"][4:] == ("0", "8", "0", "0")
     assert "became slower" in next(

@@ -2,13 +2,24 @@
 
 import io
 import re
+from collections.abc import Sequence
 
 import pytest
 from matplotlib.figure import Figure as Drawing
 from pypdf import PdfReader
 
 from reports import html, latex, pdf
-from reports.document import Document, Listing, Paragraph, Plot, Points, Section, Table, Warned
+from reports.document import (
+    Block,
+    Document,
+    Listing,
+    Paragraph,
+    Plot,
+    Points,
+    Section,
+    Table,
+    Warned,
+)
 from reports.markdown import markdown
 from reports.render import rendered
 
@@ -118,6 +129,38 @@ def test_no_table_is_wider_than_its_page() -> None:
         pdf.document(Document("t", "s", [Section("a", [table])]), {})
         _, widths = pdf.fitting(table)
         assert sum(widths) <= pdf.WIDTH + 0.01
+
+
+def test_a_table_that_is_broken_leaves_no_row_alone() -> None:
+    for count in range(51, 59):
+        rows = tuple((f"row{at}", "1") for at in range(count))
+        texts = pages([Table("t", "c", ("a", "b"), rows)])
+        left = len(re.findall(r"row\d+", texts[-1]))
+        assert len(re.findall(r"row\d+", "".join(texts))) == count
+        assert len(texts) == 1 or left >= 4
+
+
+def test_a_figure_fills_the_page_that_a_table_has_no_room_on() -> None:
+    tall = tuple((str(at),) for at in range(16))
+    blocks = [
+        *(Table(f"t{at}", f"Table-{at}", ("a",), tall) for at in range(3)),
+        Plot("p1", "Plot-1", drawing()),
+        Plot("p2", "Plot-2", drawing()),
+    ]
+    first, second = pages(blocks)
+    assert [word for word in ("Table-0", "Table-1", "Plot-1", "Table-2") if word in first] == [
+        "Table-0",
+        "Table-1",
+        "Plot-1",
+    ]
+    assert second.index("Table-2") < second.index("Plot-2")
+
+
+def pages(blocks: Sequence[Block]) -> list[str]:
+    """The text of each page of a PDF of one section."""
+    item = Document("t", "s", [Section("a", blocks)])
+    plots = {b.name: rendered(b.drawing, "pdf") for b in blocks if isinstance(b, Plot)}
+    return [page.extract_text() for page in PdfReader(io.BytesIO(pdf.document(item, plots))).pages]
 
 
 def test_the_same_drawing_is_the_same_bytes() -> None:

@@ -7,12 +7,14 @@ import pytest
 from reports.build import report
 from reports.closeup import NoSuchMatrixError
 from reports.document import Document, Listing, Paragraph, Plot, Points, Table, Warned
+from reports.learning import rewarded
 from reports.source import Campaign, TrainingRun
 from reports.spy import build
 from reports.theme import Theme
+from suite.author import Kind
 from suite.evaluation import Status
 from suite.matrices.named import smoke
-from tests.reports.campaigns import campaign, cut_off, emulated, on_gpu, with_models
+from tests.reports.campaigns import FACTS, campaign, cut_off, emulated, on_gpu, with_models
 from tests.suite.rows import failed
 
 SPEED = ("speed", "headline", "fast-p", "authors", "repaid", "closeup", "matrix")
@@ -70,6 +72,25 @@ def test_how_to_repeat_it_can_be_typed() -> None:
     (commands,) = (b for b in made(on_gpu()).blocks() if isinstance(b, Listing))
     assert "pytest suite --suite-matrices 'a b'" in commands.text
     assert "git checkout 0123456789abcdef" in commands.text
+    assert "suite import" not in commands.text
+
+
+def test_what_was_measured_without_mlflow_is_imported_before_its_report_is_built() -> None:
+    facts = {**FACTS, "command": ["pytest", "suite", "--suite-tracking", "off"]}
+    document = report(Campaign("c", "", on_gpu(), facts), [], lambda _: "")
+    (commands,) = (b for b in document.blocks() if isinstance(b, Listing))
+    steps = [line.partition(" .")[0] for line in commands.text.splitlines()]
+    assert steps.index("python -m suite import") < steps.index(
+        "python -m reports build --out report"
+    )
+
+
+def test_the_first_page_explains_the_names_that_it_uses() -> None:
+    chooser = [replace(r, author="heuristic", kind=Kind.CHOOSER) for r in on_gpu()[16:24]]
+    note = table(made([*on_gpu(), *chooser]), "headline").note
+    for name in ("`cusparse`", "`cusparse_best`", "`best_of_baselines`", "`heuristic`"):
+        assert name in note
+    assert "picks" not in table(made(on_gpu()), "headline").note
 
 
 def test_an_emulated_campaign_has_verdicts_and_no_speed_at_all() -> None:
@@ -151,6 +172,11 @@ def test_learning_curves_appear_with_the_parts_of_the_reward() -> None:
     (plot,) = (b for b in document.blocks() if isinstance(b, Plot) and b.name == "reward-0")
     drawn = {text for axis in plot.drawing.axes for text in axis.get_legend_handles_labels()[1]}
     assert drawn == {"reward", "speed", "validation.correct rate", "speedup", "ok"}
+    speed = {key: curve for key, curve in run.curves.items() if key != "speedup"}
+    (odd,) = rewarded([replace(run, curves=speed)])
+    visible = [axis for axis in odd.drawing.axes if axis.get_visible()]
+    assert len(visible) == 3  # of four rooms: none is empty
+    assert all(axis.lines for axis in visible)
     costs = table(document, "training")
     assert costs.rows[0][:4] == ("rl", "finished", "2.00", "9")
     assert costs.rows[0][costs.headings.index("reward at the end")] == "0.900"
