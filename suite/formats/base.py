@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from suite.matrices.base import INT32_MAX
 
@@ -82,7 +82,7 @@ class Format(ABC):
         return " ".join([self.name, *(f"{f.name}={getattr(self, f.name)}" for f in fields(self))])
 
     @abstractmethod
-    def footprint(self, csr: sparse.csr_array) -> Footprint:
+    def footprint(self, csr: scipy.sparse.csr_array) -> Footprint:
         """Size in this format, in O(Z) time and without allocating it.
 
         Raises:
@@ -90,7 +90,7 @@ class Format(ABC):
         """
 
     @abstractmethod
-    def convert(self, csr: sparse.csr_array) -> Layout:
+    def convert(self, csr: scipy.sparse.csr_array) -> Layout:
         """Converts the structure; call ``footprint`` first. Pure: ``csr`` is not changed."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from suite.formats.base import Footprint, Format, Layout, refuse_blow_up
 
@@ -28,7 +28,7 @@ class Bsr(Format):
     size_names: ClassVar[tuple[str, ...]] = ("block_rows", "blocks", "width")
     index_names: ClassVar[Mapping[str, str]] = {"row_ptr": "int32", "col_idx": "int32"}
 
-    def footprint(self, csr: sparse.csr_array) -> Footprint:
+    def footprint(self, csr: scipy.sparse.csr_array) -> Footprint:
         """Counts the blocks by merging the entries of each block row, at 5 bytes an entry."""
         block_rows = -(-csr.shape[0] // self.b)
         what = f"bsr b={self.b}"
@@ -40,7 +40,7 @@ class Bsr(Format):
         refuse_blow_up(f"{what} ({blocks:,} blocks)", slots, csr.nnz)
         return Footprint(index_bytes=4 * (block_rows + 1 + blocks), value_slots=slots)
 
-    def convert(self, csr: sparse.csr_array) -> Layout:
+    def convert(self, csr: scipy.sparse.csr_array) -> Layout:
         """SciPy's blocking, run on entry numbers instead of values."""
         b = self.b
         rows, columns = csr.shape
@@ -53,7 +53,7 @@ class Bsr(Format):
         # Entries count from 1, because SciPy fills a block's other places with 0.
         number = np.arange(1, csr.nnz + 1, dtype=np.int32)
         row_ptr = np.append(csr.indptr, np.full(block_rows * b - rows, csr.nnz, csr.indptr.dtype))
-        padded = sparse.csr_array(
+        padded = scipy.sparse.csr_array(
             (number, csr.indices, row_ptr), shape=(block_rows * b, block_columns * b)
         )
         blocked = padded.tobsr(blocksize=(b, b))
@@ -68,14 +68,14 @@ class Bsr(Format):
         sizes = {"block_rows": block_rows, "blocks": blocked.indices.size, "width": width}
         return Layout(sizes, index, {"vals": vals})
 
-    def _count_blocks(self, csr: sparse.csr_array) -> int:
+    def _count_blocks(self, csr: scipy.sparse.csr_array) -> int:
         if csr.nnz == 0:
             return 0
         rows, columns = csr.shape
         block_rows, block_columns = -(-rows // self.b), -(-columns // self.b)
         # The entries of a block row are neighbours in CSR: every b-th row pointer bounds them.
         bounds = np.append(csr.indptr[: rows : self.b], csr.indptr[rows])
-        pattern = sparse.csr_array(
+        pattern = scipy.sparse.csr_array(
             (np.ones(csr.nnz, np.bool_), csr.indices // self.b, bounds),
             shape=(block_rows, block_columns),
         )

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from suite.formats.base import Footprint, Format, Layout
 
 
-def row_of_entry(csr: sparse.csr_array) -> np.ndarray:
+def row_of_entry(csr: scipy.sparse.csr_array) -> np.ndarray:
     """The row of each of the Z entries, int32, ascending."""
     return np.repeat(np.arange(csr.shape[0], dtype=np.int32), np.diff(csr.indptr))
 
@@ -24,11 +24,11 @@ class Coo(Format):
     name: ClassVar[str] = "coo"
     index_names: ClassVar[Mapping[str, str]] = {"row_idx": "int32", "col_idx": "int32"}
 
-    def footprint(self, csr: sparse.csr_array) -> Footprint:
+    def footprint(self, csr: scipy.sparse.csr_array) -> Footprint:
         """Never refuses."""
         return Footprint(index_bytes=8 * csr.nnz, value_slots=csr.nnz)
 
-    def convert(self, csr: sparse.csr_array) -> Layout:
+    def convert(self, csr: scipy.sparse.csr_array) -> Layout:
         """Writes the row indices out; column indices are shared with the matrix."""
         index = {
             "row_idx": row_of_entry(csr),

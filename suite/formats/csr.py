@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from suite.formats.base import Footprint, Format, Layout
 
@@ -19,11 +19,11 @@ class Csr(Format):
     name: ClassVar[str] = "csr"
     index_names: ClassVar[Mapping[str, str]] = {"row_ptr": "int32", "col_idx": "int32"}
 
-    def footprint(self, csr: sparse.csr_array) -> Footprint:
+    def footprint(self, csr: scipy.sparse.csr_array) -> Footprint:
         """Never refuses."""
         return Footprint(index_bytes=4 * (csr.shape[0] + 1 + csr.nnz), value_slots=csr.nnz)
 
-    def convert(self, csr: sparse.csr_array) -> Layout:
+    def convert(self, csr: scipy.sparse.csr_array) -> Layout:
         """Shares the matrix's own arrays where they are int32 already."""
         index = {
             "row_ptr": csr.indptr.astype(np.int32, copy=False),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from suite.formats.base import PADDING, Footprint, Format, Layout, refuse_blow_up
 from suite.formats.coo import row_of_entry
@@ -22,14 +22,14 @@ class Dia(Format):
     size_names: ClassVar[tuple[str, ...]] = ("diags", "pitch")
     index_names: ClassVar[Mapping[str, str]] = {"offsets": "int32"}
 
-    def footprint(self, csr: sparse.csr_array) -> Footprint:
+    def footprint(self, csr: scipy.sparse.csr_array) -> Footprint:
         """Occupied diagonals times pitch; refuses a matrix whose diagonals are mostly empty."""
         diags = int(np.count_nonzero(_occupied(csr, _offset_of_entry(csr))))
         slots = diags * pitch_of(csr.shape[0])
         refuse_blow_up(f"dia ({diags:,} diagonals)", slots, csr.nnz)
         return Footprint(index_bytes=4 * diags, value_slots=slots)
 
-    def convert(self, csr: sparse.csr_array) -> Layout:
+    def convert(self, csr: scipy.sparse.csr_array) -> Layout:
         """Places entry after entry; O(M + N + Z + slots)."""
         rows, columns = csr.shape
         pitch = pitch_of(rows)
@@ -50,13 +50,13 @@ class Dia(Format):
         return Layout(sizes, {"offsets": offsets}, {"vals": vals})
 
 
-def _offset_of_entry(csr: sparse.csr_array) -> np.ndarray:
+def _offset_of_entry(csr: scipy.sparse.csr_array) -> np.ndarray:
     """Column minus row of each entry, int32, Z: from -(M - 1) to N - 1."""
     offset: np.ndarray = csr.indices.astype(np.int32, copy=False) - row_of_entry(csr)
     return offset
 
 
-def _occupied(csr: sparse.csr_array, offset: np.ndarray) -> np.ndarray:
+def _occupied(csr: scipy.sparse.csr_array, offset: np.ndarray) -> np.ndarray:
     """Which of the M + N - 1 diagonals have entries; negative offsets count from the end."""
     occupied = np.zeros(max(sum(csr.shape) - 1, 0), np.bool_)
     occupied[offset] = True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from suite.formats.base import Footprint, Format, Layout, refuse_blow_up
 from suite.formats.padded import last_columns, pitch_of, place
@@ -21,13 +21,13 @@ class Ell(Format):
     size_names: ClassVar[tuple[str, ...]] = ("width", "pitch")
     index_names: ClassVar[Mapping[str, str]] = {"col_idx": "int32", "row_len": "int32"}
 
-    def footprint(self, csr: sparse.csr_array) -> Footprint:
+    def footprint(self, csr: scipy.sparse.csr_array) -> Footprint:
         """Longest row times pitch; refuses a matrix whose longest row is far from its mean."""
         slots = _width(csr) * pitch_of(csr.shape[0])
         refuse_blow_up(f"ell (longest row {_width(csr):,})", slots, csr.nnz)
         return Footprint(index_bytes=4 * (slots + csr.shape[0]), value_slots=slots)
 
-    def convert(self, csr: sparse.csr_array) -> Layout:
+    def convert(self, csr: scipy.sparse.csr_array) -> Layout:
         """Places entry after entry; O(Z + slots)."""
         rows = csr.shape[0]
         width, pitch = _width(csr), pitch_of(rows)
@@ -42,5 +42,5 @@ class Ell(Format):
         return Layout(sizes, {"col_idx": col_idx, "row_len": row_len}, {"vals": vals})
 
 
-def _width(csr: sparse.csr_array) -> int:
+def _width(csr: scipy.sparse.csr_array) -> int:
     return int(np.diff(csr.indptr).max(initial=0))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from suite.formats.base import Footprint, Format, Layout, refuse_blow_up
 from suite.formats.coo import row_of_entry
@@ -40,14 +40,14 @@ class Hyb(Format):
         if self.percent > 100:
             raise ValueError(f"format hyb: percent must be at most 100, not {self.percent}")
 
-    def footprint(self, csr: sparse.csr_array) -> Footprint:
+    def footprint(self, csr: scipy.sparse.csr_array) -> Footprint:
         """Refuses a matrix whose ELLPACK part alone would be mostly padding."""
         width, tail = self._split(csr)
         slots = width * pitch_of(csr.shape[0])
         refuse_blow_up(f"hyb percent={self.percent} (width {width:,})", slots + tail, csr.nnz)
         return Footprint(index_bytes=4 * slots + 8 * tail, value_slots=slots + tail)
 
-    def convert(self, csr: sparse.csr_array) -> Layout:
+    def convert(self, csr: scipy.sparse.csr_array) -> Layout:
         """Places each row's first entries and gathers the others; O(Z + slots)."""
         rows = csr.shape[0]
         pitch = pitch_of(rows)
@@ -71,7 +71,7 @@ class Hyb(Format):
         sizes = {"width": width, "pitch": pitch, "tail": tail}
         return Layout(sizes, index, {"ell_vals": ell_vals, "coo_vals": beyond})
 
-    def _split(self, csr: sparse.csr_array) -> tuple[int, int]:
+    def _split(self, csr: scipy.sparse.csr_array) -> tuple[int, int]:
         """Width of the ELLPACK part and number of entries beyond it."""
         if csr.nnz == 0:
             return 0, 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from suite.formats.base import PADDING
 
@@ -15,7 +15,7 @@ def pitch_of(rows: int) -> int:
     return -(-rows // ALIGNMENT) * ALIGNMENT
 
 
-def last_columns(csr: sparse.csr_array, length: np.ndarray, lanes: int) -> np.ndarray:
+def last_columns(csr: scipy.sparse.csr_array, length: np.ndarray, lanes: int) -> np.ndarray:
     """Column of each row's last stored entry, for padding to repeat: x is cached there already.
 
     Args:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from suite.formats.base import Footprint, Format, Layout, refuse_blow_up
 from suite.formats.padded import last_columns, place
@@ -37,7 +37,7 @@ class Sell(Format):
         "col_idx": "int32",
     }
 
-    def footprint(self, csr: sparse.csr_array) -> Footprint:
+    def footprint(self, csr: scipy.sparse.csr_array) -> Footprint:
         """The sum of the slices' longest rows, times ``c``."""
         slices = -(-csr.shape[0] // self.c)
         # A huge c must be refused before its lanes are allocated: the longest row widens a slice.
@@ -50,7 +50,7 @@ class Sell(Format):
             value_slots=slots,
         )
 
-    def convert(self, csr: sparse.csr_array) -> Layout:
+    def convert(self, csr: scipy.sparse.csr_array) -> Layout:
         """Sorts the windows, then places entry after entry; O(M log sigma + Z + slots)."""
         rows, c = csr.shape[0], self.c
         order = self._order(csr)
@@ -81,7 +81,7 @@ class Sell(Format):
     def _what(self) -> str:
         return f"sell c={self.c} sigma={self.sigma}"
 
-    def _order(self, csr: sparse.csr_array) -> np.ndarray:
+    def _order(self, csr: scipy.sparse.csr_array) -> np.ndarray:
         """The rows in storing order, M."""
         rows = csr.shape[0]
         sigma = min(self.sigma, rows)
@@ -95,7 +95,7 @@ class Sell(Format):
         within += np.arange(windows)[:, None] * sigma
         return within.ravel()[:rows]
 
-    def _widths(self, csr: sparse.csr_array, order: np.ndarray) -> np.ndarray:
+    def _widths(self, csr: scipy.sparse.csr_array, order: np.ndarray) -> np.ndarray:
         """Longest row of each slice, int64."""
         length = np.diff(csr.indptr)[order]
         if not length.size:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from suite.formats.base import Footprint, Format, NotApplicableError
 from suite.harness.device import Buffer, Device, DeviceFault
@@ -160,7 +160,7 @@ class ResidentMatrix:
             np.load(ref.folder / f"{name}.npy", mmap_mode="r")
             for name in ("indptr", "indices", "values")
         )
-        self.csr = sparse.csr_array((values, indices, indptr), shape=ref.shape, copy=False)
+        self.csr = scipy.sparse.csr_array((values, indices, indptr), shape=ref.shape, copy=False)
         self.csr.has_canonical_format = True
         self.dtype = ref.dtype
         self.bits = exact_bits(int(np.diff(indptr).max(initial=0)), ref.dtype.numpy)

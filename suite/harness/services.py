@@ -1,4 +1,8 @@
-"""What a worker process can be: a compiler, a GPU, or the emulator."""
+"""What a worker process can be: a compiler, a GPU, or the emulator.
+
+Modules that are imported here say ``scipy.sparse``, which SciPy loads at its first use: a compiler
+never needs it.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 INT32_MAX = 2**31 - 1
 
@@ -30,7 +30,7 @@ class Matrix:
 
     name: str
     family: str
-    csr: sparse.csr_array
+    csr: scipy.sparse.csr_array
     source: str = ""
 
     @cached_property
@@ -57,7 +57,7 @@ class MatrixSpec:
 
     name: str
     family: str
-    make: Callable[[], sparse.sparray | sparse.spmatrix]
+    make: Callable[[], scipy.sparse.sparray | scipy.sparse.spmatrix]
     params: Mapping[str, int | float | str] = field(default_factory=dict)
     source: str = ""
 
@@ -70,7 +70,9 @@ class MatrixSpec:
         return Matrix(self.name, self.family, canonical(self.make(), self.name), self.source)
 
 
-def canonical(matrix: sparse.sparray | sparse.spmatrix, name: str) -> sparse.csr_array:
+def canonical(
+    matrix: scipy.sparse.sparray | scipy.sparse.spmatrix, name: str
+) -> scipy.sparse.csr_array:
     """Brings any SciPy sparse matrix into the form that the suite computes with.
 
     Duplicates are summed, explicit zeros stay (they are structure), rows are sorted by column.
@@ -97,7 +99,7 @@ def canonical(matrix: sparse.sparray | sparse.spmatrix, name: str) -> sparse.csr
             f"{name}: {matrix.shape[0]} × {matrix.shape[1]} with {matrix.nnz} entries is beyond the"
             f" suite's int32 indices (at most {INT32_MAX})"
         )
-    csr = sparse.csr_array(matrix)
+    csr = scipy.sparse.csr_array(matrix)
     if csr is matrix or np.shares_memory(csr.data, getattr(matrix, "data", csr.indptr)):
         csr = csr.copy()
     csr.sum_duplicates()
@@ -110,7 +112,7 @@ def canonical(matrix: sparse.sparray | sparse.spmatrix, name: str) -> sparse.csr
         raise MatrixError(
             f"{name}: entry ({row + 1}, {indices[at] + 1}) is {data[at]}; values must be finite"
         )
-    out = sparse.csr_array((data, indices, indptr), shape=matrix.shape)
+    out = scipy.sparse.csr_array((data, indices, indptr), shape=matrix.shape)
     out.has_sorted_indices = True
     out.has_canonical_format = True
     return out

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 CHUNK = 64  # neighbouring rows that are looked at together
 SAMPLED_ROWS = 128 * CHUNK
@@ -19,7 +19,7 @@ SAMPLED_LENGTH = 2048  # entries of one row; what is left of it differs little f
 WARP = 32
 
 
-def facts(csr: sparse.csr_array) -> dict[str, int]:
+def facts(csr: scipy.sparse.csr_array) -> dict[str, int]:
     """Integers that every program may name.
 
     Args:
@@ -52,7 +52,7 @@ class Structure:
         lengths: Entries of each row, M.
     """
 
-    def __init__(self, csr: sparse.csr_array) -> None:
+    def __init__(self, csr: scipy.sparse.csr_array) -> None:
         self.csr = csr
         self.lengths: np.ndarray = np.diff(csr.indptr)
         self._known: dict[tuple[object, ...], float] = {}

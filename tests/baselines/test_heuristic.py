@@ -278,6 +278,7 @@ def test_the_rows_that_ship_are_those_of_the_rule_that_ships() -> None:
     assert read(RULE).prices.keys() == {row.problem for row in rows}
 
 
+@pytest.mark.slow
 def test_prices_of_small_matrices_fitted_from_the_rows_that_ship_lose_little() -> None:
     mine = [row for row in measured(PUBLISHED) if row.problem == "spmm32/f32"]
     names = {row.matrix for row in mine if row.hot_us and row.hot_us < 20}

@@ -1,6 +1,8 @@
 """Compilers are shared: who needs a program now comes first, and closing ends them for good."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -110,3 +112,9 @@ def test_a_compiler_that_does_not_start_says_nothing_of_a_program(
     monkeypatch.setattr("suite.harness.worker.sys.executable", "/bin/false")
     with pytest.raises(WorkerUnavailable, match="compiler process ended"):
         compile_one(two)
+
+
+def test_a_compiler_starts_without_what_it_never_needs() -> None:
+    says = "import sys, suite.harness.services; print('scipy.sparse' in sys.modules)"
+    started = subprocess.run([sys.executable, "-c", says], capture_output=True, text=True)
+    assert started.stdout == "False\n", started.stderr
