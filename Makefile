@@ -4,8 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= dev,train
 ARGS ?=
-# Processes that tests are spread over.
-WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n : 8)))
+# Processes that tests are spread over: one more than cores, since some tests wait.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 GPU := $(wildcard /dev/nvidiactl)
 comma := ,
 FUZZED := tests/harness/test_parse_fuzz.py tests/matrices/test_readers_fuzz.py \

@@ -77,7 +77,7 @@ def check(form: Format, csr: sparse.csr_array) -> None:
 
 
 @each_format
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(csr=matrices())
 def test_a_layout_holds_exactly_the_matrix_and_has_the_size_it_announced(
     form: Format, csr: sparse.csr_array

@@ -297,7 +297,12 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 
 # Seconds each, and of the same kinds as others.
-LONG = ("blanks between entries", "zeros by the gigabyte", "an archive of comments")
+LONG = (
+    "a line without end",
+    "blanks between entries",
+    "zeros by the gigabyte",
+    "an archive of comments",
+)
 
 
 @pytest.mark.parametrize(

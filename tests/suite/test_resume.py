@@ -152,8 +152,11 @@ def kill_and_resume(place, uninterrupted, *moments):
 
 @pytest.mark.parametrize(
     "moments",
-    [[(0, 0.0)], [(4, 0.6 * NAP_S), (9, 0.3 * NAP_S)], [(ANSWERS, 0.2)]],
-    ids=["before the first answer", "twice in the middle", "while results are logged"],
+    [
+        pytest.param([(0, 0.0)], id="before the first answer", marks=pytest.mark.slow),
+        pytest.param([(4, 0.6 * NAP_S), (9, 0.3 * NAP_S)], id="twice in the middle"),
+        pytest.param([(ANSWERS, 0.2)], id="while results are logged", marks=pytest.mark.slow),
+    ],
 )
 def test_a_campaign_that_was_killed_goes_on_to_the_same_end(place, uninterrupted, moments):
     kill_and_resume(place, uninterrupted, *moments)

@@ -75,6 +75,7 @@ def test_a_soak_stops_after_the_program_that_its_time_ends_in() -> None:
     assert len(found.host_mb) == 4
 
 
+@pytest.mark.slow
 def test_the_time_is_for_undisturbed_programs_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
