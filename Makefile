@@ -47,6 +47,7 @@ ui: $(READY)  ## Open the results in a browser
 # --no-compile: of some 20,000 modules a run imports a tenth, and compiles those itself.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[$(EXTRAS)]"
 	touch $@
 
