@@ -201,7 +201,7 @@ def test_no_text_takes_long_to_refuse(text: str) -> None:
     started = time.thread_time()
     with suppress(ParseError):
         parse(HEADER + text)
-    assert time.thread_time() - started < 10
+    assert time.thread_time() - started < 2
 
 
 @settings(max_examples=300, deadline=None)
