@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from scipy import sparse
 
@@ -45,6 +45,15 @@ class Evaluates(Protocol):
 
     def close(self) -> None:
         """Ends the workers."""
+        ...
+
+
+@runtime_checkable
+class EvaluatesAhead(Evaluates, Protocol):
+    """An evaluator that gains time by knowing what comes next."""
+
+    def evaluate_ahead(self, asked: Iterable[tuple[Problem, Answer]]) -> None:
+        """Begins on answers that will be asked about, in this order."""
         ...
 
 
@@ -208,12 +217,15 @@ class Campaign:
         self._authors = {author.name: author for author in config.authors}
         self._shelf = Shelf(config.matrices, evaluator)
         self._after: Mapping[str, str | None] = {}
+        self._planned: dict[str, list[Ask]] = {}  # by their matrix
+        self._ahead: dict[str, Sequence[Answer]] = {}  # what authors have answered, by the ask
 
     def plan(self, asks: Sequence[Ask]) -> None:
         """Writes down what will be asked; in this order, matrices are built ahead."""
         self._journal.asked(asks)
         order = list(dict.fromkeys(ask.matrix for ask in asks if not self._is_done(ask)))
         self._after = dict(zip(order, [*order[1:], None], strict=False))
+        self._planned = {m: [a for a in asks if a.matrix == m] for m in order}
 
     def measure(self, ask: Ask, last_of_matrix: bool = False) -> list[Row]:
         """Asks the author and judges every answer.
@@ -252,6 +264,7 @@ class Campaign:
         try:
             matrix = self._shelf.take(ask.matrix, self._after.get(ask.matrix))
             self._refuse_another(matrix)
+            self._look_ahead(matrix)
             problem = Problem(ask.op, matrix, ask.columns, ask.dtype)
             answers = self._written.get(ask.key) or self._ask(ask, problem)
         except MatrixError as error:
@@ -264,6 +277,23 @@ class Campaign:
                 if sample not in done:
                     yield self._judge(ask, problem, answer, sample, len(answers))
 
+    def _look_ahead(self, matrix: Matrix) -> None:
+        """Has everything begun that will be asked of a matrix and is no model's to write."""
+        planned = self._planned.pop(matrix.name, [])
+        if not isinstance(self.evaluator, EvaluatesAhead):
+            return
+        begun = []
+        for ask in planned:
+            if self._is_done(ask) or ask.kind is Kind.MODEL:
+                continue
+            problem = Problem(ask.op, matrix, ask.columns, ask.dtype)
+            try:
+                self._ahead[ask.key] = self._authors[ask.author].write(problem, ask.samples)
+            except Exception:  # told when its turn comes
+                continue
+            begun += [(problem, answer) for answer in self._ahead[ask.key]]
+        self.evaluator.evaluate_ahead(begun)
+
     def _refuse_another(self, matrix: Matrix) -> None:
         for row in (row for rows in self._done.values() for row in rows):
             if row.matrix == matrix.name and row.matrix_digest not in ("", matrix.digest):
@@ -274,7 +304,9 @@ class Campaign:
 
     def _ask(self, ask: Ask, problem: Problem) -> Sequence[Answer]:
         """Asks the author; of several answers it is on record which they are before the first."""
-        answers = self._authors[ask.author].write(problem, ask.samples)
+        answers = self._ahead.pop(ask.key, None)
+        if answers is None:
+            answers = self._authors[ask.author].write(problem, ask.samples)
         if not answers:
             raise ValueError("it wrote nothing")
         if len(answers) > 1 and all(answer.text for answer in answers):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +31,8 @@ _OPTIONS = {
 _FLAGS = {
     "sanitize": "verify right programs once more under each tool of compute-sanitizer",
 }
+
+MOST_TOGETHER = 4  # a program takes every processor where it can
 
 SESSION = pytest.StashKey[Session]()
 
@@ -116,7 +119,12 @@ def _evaluator(config: pytest.Config, chosen: SuiteConfig) -> Evaluates:
     if made is None:
         from suite.harness.evaluate import Evaluator, Settings
 
-        made = Evaluator(chosen.device, Settings(sanitizer=chosen.sanitizer))
+        settings = Settings(sanitizer=chosen.sanitizer, together=_together(config))
+        made = first = Evaluator(chosen.device, settings)
+        if first.facts.kind == "emulator" and settings.together > 1:
+            from suite.harness.together import Together
+
+            made = Together(first, lambda: Evaluator("emulator", settings), settings.together)
     if made.facts.kind != "cuda" and config.getoption("benchmark_compare_fail", None):
         made.close()
         raise ConfigError(
@@ -124,6 +132,11 @@ def _evaluator(config: pytest.Config, chosen: SuiteConfig) -> Evaluates:
             " run on a GPU"
         )
     return made
+
+
+def _together(config: pytest.Config) -> int:
+    """How many programs the emulator judges at a time; with xdist there are processes enough."""
+    return 1 if worker_of(config) else min(MOST_TOGETHER, os.cpu_count() or 1)
 
 
 def is_wanted(config: pytest.Config) -> bool:

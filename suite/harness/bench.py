@@ -40,6 +40,8 @@ class Bench:
         anchor: Whether to hold the device's check to SciPy when a problem is loaded; not where it
             is SciPy that checks.
         workspace_bytes: What a program's scratch memory and derived arrays may take.
+        rehearse: Whether to rehearse a problem when it is loaded, where it is small; for a device
+            that remembers, and judgements that are isolated in copies of this process.
     """
 
     def __init__(
@@ -49,9 +51,11 @@ class Bench:
         library: Library | None = None,
         anchor: bool = True,
         workspace_bytes: int = MAX_WORKSPACE,
+        rehearse: bool = False,
     ) -> None:
         self.device = device
         self._isolate, self._library, self._anchors = isolate, library, anchor
+        self._rehearses = rehearse
         self._workspace_bytes = workspace_bytes
         self._matrices: dict[tuple[str, DType], ResidentMatrix] = {}
         self._posed: dict[str, Posed] = {}
@@ -83,6 +87,8 @@ class Bench:
             except DeviceFault:
                 posed.free()
                 raise
+        if self._rehearses and flops <= ANCHOR_FLOPS:
+            posed.rehearse()
         self._posed[ref.key] = posed
 
     def prepare(self, key: str, fmt: Format) -> Prepared:

@@ -8,28 +8,36 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import PriorityQueue
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from suite.harness.worker import Worker
+
+class Closes(Protocol):
+    """What a crew is made of: workers, evaluators."""
+
+    def close(self) -> None:
+        """Ends it, whatever it is at. Called from another thread, perhaps more than once."""
+        ...
+
 
 _T = TypeVar("_T")
+_W = TypeVar("_W", bound=Closes)
 _END, _URGENT, _LATER = range(3)
 
 
 @dataclass(order=True)
 class _Task:
     rank: tuple[int, int]
-    do: Callable[[Worker], Any] | None = field(default=None, compare=False)
+    do: Callable[[Any], Any] | None = field(default=None, compare=False)
     done: Future[Any] = field(default_factory=Future, compare=False)
 
 
-class Crew:
+class Crew(Generic[_W]):
     """Has tasks done by the first worker that is free, in the order they were given.
 
     A worker that nobody needed yet is not started. May be used from any thread.
     """
 
-    def __init__(self, workers: Sequence[Worker]) -> None:
+    def __init__(self, workers: Sequence[_W]) -> None:
         self._unused, self._workers = list(workers), list(workers)
         self._threads: list[threading.Thread] = []
         self._tasks: PriorityQueue[_Task] = PriorityQueue()
@@ -38,7 +46,7 @@ class Crew:
         self._lock = threading.Lock()
         self._closed = False
 
-    def submit(self, do: Callable[[Worker], _T], urgent: bool) -> Future[_T]:
+    def submit(self, do: Callable[[_W], _T], urgent: bool) -> Future[_T]:
         """Has a task done; an urgent one before all that are not.
 
         Raises:
@@ -75,7 +83,7 @@ class Crew:
             left.cancel()
             left.set_running_or_notify_cancel()  # who waits for several is told by this alone
 
-    def _serve(self, worker: Worker) -> None:
+    def _serve(self, worker: _W) -> None:
         while (task := self._tasks.get()).do is not None:
             if task.done.set_running_or_notify_cancel():
                 try:

@@ -254,9 +254,9 @@ class Evaluator:
         return _evaluation(blank, verdict, None)
 
     def _judge(self, key: str, declaration: Declaration, plan: Plan, compiled: Compiled) -> Verdict:
-        limit = self.settings.run_s
         # The emulator's worker keeps the limit itself, after compiling the program once more.
         slack = 0.0 if self.facts.kind == "cuda" else EMULATOR_SLACK_S
+        limit = self._run_s(self.facts.kind)
         arguments = (key, declaration.format, plan, compiled, self.settings.precision)
         try:
             with self._lock:
@@ -342,7 +342,10 @@ class Evaluator:
         scratch = {"workspace_bytes": settings.workspace_bytes}
         if kind == "cuda":
             return {"cache": settings.cache / "cubin", "ordinal": settings.ordinal, **scratch}
-        return {"cache": settings.cache / "emulator", "run_s": settings.run_s, **scratch}
+        return {"cache": settings.cache / "emulator", "run_s": self._run_s(kind), **scratch}
+
+    def _run_s(self, kind: str) -> float:
+        return self.settings.run_s * (self.settings.together if kind == "emulator" else 1)
 
 
 def _failed(blank: Evaluation, status: Status, error: Exception | str) -> Evaluation:

@@ -71,6 +71,16 @@ class Posed:
         stream = Stream(self.ref.seed + _FIRST_SHAKEN + self._shaken)
         self._device.fill_stream(self.dense, self.ref.dtype.numpy, stream)
 
+    def rehearse(self) -> None:
+        """Asks once for all that judging a program asks for: the device may remember it."""
+        for number in (OWN, EXACT, SWAPPED):
+            self.use(number)
+            self.check(self.output)
+        self.shake()
+        self.check(self.output)
+        self._shaken = 0
+        self.disturbed()
+
     def check(self, output: Buffer) -> Check:
         """Compares an output with the reference of the input set in place."""
         number = OWN if self._in_place == _SHAKEN else self._in_place

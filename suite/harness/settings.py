@@ -21,6 +21,8 @@ class Settings:
         precision: How precisely to time; None for verdicts without times.
         compile_s: Seconds that one compilation may take.
         run_s: Seconds that verifying and timing one program may take.
+        together: Programs that the emulator judges at a time; as they share the processors, each is
+            given so many times ``run_s``.
         load_s: Seconds that loading or converting a matrix may take (never the program's fault).
         library_s: Seconds for one library routine, which may try many algorithms.
         sanitizer: What repeats the verification of right programs, with all its tools; None for
@@ -42,6 +44,7 @@ class Settings:
     precision: Precision | None = field(default_factory=Precision)
     compile_s: float = 30.0
     run_s: float = 20.0
+    together: int = 1
     load_s: float = 600.0
     library_s: float = 120.0
     sanitizer: Path | None = None

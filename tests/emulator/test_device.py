@@ -151,14 +151,11 @@ def test_the_check_accepts_the_product_and_finds_one_wrong_row(device: EmulatorD
     assert (found.wrong, found.unwritten, found.row) == (1, 1, 2)
 
 
-def test_measure_takes_the_median_of_three_within_the_budget(device: EmulatorDevice) -> None:
-    calls: list[int] = []
-    spent = device.measure(lambda: calls.append(1), lambda: None, Precision())
+def test_one_run_into_a_spoilt_output_is_timed(device: EmulatorDevice) -> None:
+    calls: list[str] = []
+    spent = device.measure(lambda: calls.append("run"), lambda: calls.append("spoil"), Precision())
     assert isinstance(spent, float)
-    assert len(calls) == 3
-    calls.clear()
-    device.measure(lambda: calls.append(1), lambda: None, Precision(budget_ms=1e-9))
-    assert len(calls) == 1
+    assert calls == ["spoil", "run"]
 
 
 def test_after_a_build_no_compiler_starts_at_load(

@@ -33,7 +33,8 @@ _RUNTIME_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w")
 _RUNTIME_UNITS = ("scheduler", "launch", "memory", "faults")
 # Programs see no compiler macros and no library; a misaligned access traps, as on the GPU.
 _PROGRAM_FLAGS = (
-    *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w", "-undef", "-nostdinc"),
+    *("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-w", "-undef", "-nostdinc"),
+    "-fno-tree-vectorize",  # takes a compiler longer than it spares a program
     *("-fno-exceptions", "-fno-rtti", "-fno-stack-protector", "-fno-asynchronous-unwind-tables"),
     *("-fno-strict-aliasing", "-fwrapv", "-fno-finite-loops", "-fno-math-errno"),
     *("-fno-extern-tls-init", "-fno-gnu-unique", "-fmax-errors=1", "-fno-diagnostics-show-caret"),

@@ -10,11 +10,15 @@
 
 #define EMU_HOOK extern "C" __attribute__((visibility("hidden")))
 
+constexpr size_t OWN = 16 << 10;  // of a stack, which is larger
+
 static inline void polled() {
   if (__builtin_expect((++emu_polls & 1023) == 0, 0)) emu_yield();
 }
+// What lies just above this frame is the thread's own, and nobody else's business.
 static inline void storing(const void* at) {
-  if (__builtin_expect(emu_racing != 0, 0)) emu_race(at);
+  const auto above = (size_t)at - (size_t)__builtin_frame_address(0);
+  if (__builtin_expect(emu_racing != 0 && above >= OWN, 0)) emu_race(at);
 }
 
 #define EMU_ACCESS(size)                          \

@@ -9,34 +9,6 @@
 
 #include "collectives.hpp"
 
-#ifndef EMU_PORTABLE
-// void emu_switch(void** save, void* load). The indirect jump predicts better than a return would.
-asm(R"(
-.text
-.globl emu_switch
-.hidden emu_switch
-.type emu_switch,@function
-emu_switch:
-    pushq %rbp
-    pushq %rbx
-    pushq %r12
-    pushq %r13
-    pushq %r14
-    pushq %r15
-    movq %rsp, (%rdi)
-    movq %rsi, %rsp
-    popq %r15
-    popq %r14
-    popq %r13
-    popq %r12
-    popq %rbx
-    popq %rbp
-    popq %rcx
-    jmp *%rcx
-.size emu_switch, .-emu_switch
-)");
-#endif
-
 #define HOT __attribute__((visibility("default"), tls_model("initial-exec")))
 extern "C" {
 __thread uint3 threadIdx HOT;
@@ -99,13 +71,12 @@ word key_of(unsigned family, unsigned mask) { return word{mask} << 8 | family; }
 
 // Which of `set`, not empty, goes first: the lowest, or in a backward launch the highest.
 unsigned first_of(const Worker& w, unsigned set) {
-  return static_cast<unsigned>(w.launch->backward != 0 ? 31 - __builtin_clz(set)
-                                                       : __builtin_ctz(set));
+  return static_cast<unsigned>(w.backward ? 31 - __builtin_clz(set) : __builtin_ctz(set));
 }
 
 // Those of `set` that come after `number` in that order.
 unsigned after(const Worker& w, unsigned set, unsigned number) {
-  return w.launch->backward != 0 ? set & ((1u << number) - 1) : set & ~1u << number;
+  return w.backward ? set & ((1u << number) - 1) : set & ~1u << number;
 }
 
 void release(Worker& w, Warp& p, unsigned lanes) {
@@ -113,11 +84,14 @@ void release(Worker& w, Warp& p, unsigned lanes) {
   w.ready_warps |= 1u << (&p - w.warp_state);
 }
 
+// Those whom a collective of `mask` waits for have not all come.
+bool incomplete(const Warp& p, unsigned mask) { return (mask & p.live & ~p.waiting) != 0; }
+
 // Completes the collective that `lane` waits in, if all its live lanes have come.
 bool try_complete(Worker& w, Warp& p, unsigned lane) {
   const word key = p.key[lane];
   const unsigned lanes = static_cast<unsigned>(key >> 8) & p.live;
-  if ((lanes & ~p.waiting) != 0) return false;
+  if (incomplete(p, lanes)) return false;
   bool same = true;
   each(lanes, [&](unsigned l) { same &= p.key[l] == key; });
   if (!same) return false;
@@ -227,9 +201,16 @@ void resume_chosen(Worker& w, unsigned caller) {
 }
 
 // The calling thread waits; something else has said for what.
-void suspend(Worker& w) {
+inline void suspend(Worker& w) {
   const unsigned caller = w.warp * 32 + w.lane;
-  w.warp_state[w.warp].ready &= ~(1u << w.lane);
+  Warp& p = w.warp_state[w.warp];
+  const unsigned ready = p.ready &= ~(1u << w.lane);
+  if (__builtin_expect((ready & p.started) == ready && ready != 0, 1)) {  // mostly
+    w.lane = first_of(w, ready);
+    const unsigned next = w.warp * 32 + w.lane;
+    threadIdx = w.index[next];
+    return swap(w.threads[caller], w.threads[next]);
+  }
   if (!pick(w)) deadlock(w);
   resume_chosen(w, caller);
 }
@@ -264,6 +245,7 @@ void bind_worker(Worker* w) {
   self = w;
   emu_racing = w != nullptr && w->launch->backward != 0;
   if (w == nullptr) return;
+  w->backward = emu_racing != 0;
   const unsigned* block = w->launch->block;
   blockDim = {block[0], block[1], block[2]};
   gridDim = {w->launch->grid[0], w->launch->grid[1], w->launch->grid[2]};
@@ -303,7 +285,7 @@ word emu_collective(unsigned family, unsigned mask, word value, unsigned source)
   p.value[lane] = value;
   p.source[lane] = static_cast<unsigned char>(source);
   p.waiting |= 1u << lane;
-  if (!try_complete(w, p, lane)) suspend(w);
+  if (incomplete(p, mask) || !try_complete(w, p, lane)) suspend(w);
   return p.result[lane];
 }
 
@@ -335,7 +317,7 @@ void emu_yield() {
   Worker& w = *self;
   Warp& p = w.warp_state[w.warp];
   const unsigned caller = w.warp * 32 + w.lane;
-  if (++w.yields == PATIENCE && w.launch->backward != 0) call_help(w);
+  if (++w.yields == PATIENCE && w.backward) call_help(w);
   if (p.active != 0) converge(w, p);
   for (unsigned step = 1; step < w.warps * 32; ++step) {
     const unsigned next = (caller + step) % (w.warps * 32);

@@ -27,6 +27,7 @@ struct Run;
 struct Worker {
   const Launch* launch;
   Run* run;
+  bool backward;             // the launch's
   unsigned lane, warp;       // the thread that runs
   unsigned warps;            // warps in the block
   unsigned ready_warps;      // superset of the warps with a ready lane
