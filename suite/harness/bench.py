@@ -40,8 +40,9 @@ class Bench:
         anchor: Whether to hold the device's check to SciPy when a problem is loaded; not where it
             is SciPy that checks.
         workspace_bytes: What a program's scratch memory and derived arrays may take.
-        rehearse: Whether to rehearse a problem when it is loaded, where it is small; for a device
-            that remembers, and judgements that are isolated in copies of this process.
+        forget: Has the device forget what it remembers of inputs and answers; None where it
+            remembers nothing. Where it does, a problem is rehearsed before its first program, and
+            judgements that are isolated in copies of this process find what is remembered.
     """
 
     def __init__(
@@ -51,11 +52,12 @@ class Bench:
         library: Library | None = None,
         anchor: bool = True,
         workspace_bytes: int = MAX_WORKSPACE,
-        rehearse: bool = False,
+        forget: Callable[[], None] | None = None,
     ) -> None:
         self.device = device
         self._isolate, self._library, self._anchors = isolate, library, anchor
-        self._rehearses = rehearse
+        self._forget = forget
+        self._rehearsed: set[str] = set()
         self._workspace_bytes = workspace_bytes
         self._matrices: dict[tuple[str, DType], ResidentMatrix] = {}
         self._posed: dict[str, Posed] = {}
@@ -87,8 +89,6 @@ class Bench:
             except DeviceFault:
                 posed.free()
                 raise
-        if self._rehearses and flops <= ANCHOR_FLOPS:
-            posed.rehearse()
         self._posed[ref.key] = posed
 
     def prepare(self, key: str, fmt: Format) -> Prepared:
@@ -113,6 +113,9 @@ class Bench:
             except DeviceFault as fault:
                 return faulted(fault)
 
+        if self._forget is not None and key not in self._rehearsed:
+            posed.rehearse()
+            self._rehearsed.add(key)
         try:
             self.device.build(compiled, plan)
         except DeviceFault as fault:
@@ -138,6 +141,9 @@ class Bench:
             self._posed.pop(key).free()
         for known in [k for k in self._matrices if k[0] == digest]:
             self._matrices.pop(known).free()
+        if self._forget is not None:
+            self._forget()
+            self._rehearsed.clear()
 
     def _run_program(
         self,

@@ -85,7 +85,9 @@ def emulator(cache: Path, run_s: float, workspace_bytes: int) -> Bench:
     def isolated(attempt: Callable[[], Verdict]) -> Verdict:
         return forked(attempt, run_s)
 
-    return Bench(device, isolated, anchor=False, workspace_bytes=workspace_bytes, rehearse=True)
+    return Bench(
+        device, isolated, anchor=False, workspace_bytes=workspace_bytes, forget=device.forget
+    )
 
 
 def _with_sandbox(facts: DeviceFacts, kind: str) -> DeviceFacts:

@@ -43,11 +43,12 @@ def make(tmp_path):
         samples=1,
         done=lambda asks: {},
         written=lambda asks: {},
+        kind_of_evaluator=FakeEvaluator,
     ):
         config = SuiteConfig(
             tuple(specs), ops, authors, "emulator", columns, samples, DType.FLOAT32, False, tmp_path
         )
-        evaluator = FakeEvaluator("emulator")
+        evaluator = kind_of_evaluator("emulator")
         asks = [ask(config, pair, pair.id) for op in ops for pair in pairs(config, op)]
         journal = Journal(tmp_path / "c", "main")
         campaign = Campaign("c", config, evaluator, journal, done(asks), written(asks))
@@ -92,6 +93,52 @@ def test_the_next_matrix_is_built_while_the_first_is_measured():
     shelf = Shelf([MatrixSpec("first", "f", build(2)), second], FakeEvaluator("emulator"))
     shelf.take("first", following="second")
     assert started.wait(5)
+
+
+class Foresighted(FakeEvaluator):
+    """Remembers what it was told ahead."""
+
+    def __init__(self, kind):
+        super().__init__(kind)
+        self.ahead = []
+
+    def evaluate_ahead(self, asked):
+        self.ahead += [(problem.key, answer.author) for problem, answer in asked]
+
+
+def test_an_evaluator_is_told_ahead_what_is_asked_of_the_matrix_in_hand(make):
+    specs = [MatrixSpec(name, "f", build(2)) for name in ("m", "next")]
+    authors = (
+        FakeAuthor("a"),
+        FakeAuthor("done"),
+        FakeAuthor("learner", Kind.MODEL),
+        FakeAuthor("mute", Kind.BASELINE),  # fails when it is asked
+        FakeAuthor("b"),
+    )
+
+    def done(asks):
+        return {a.key: [missing("c", a, 0, "told to be")] for a in asks if a.author == "done"}
+
+    campaign, evaluator, asks = make(specs, authors, done=done, kind_of_evaluator=Foresighted)
+    rows = [campaign.measure(one)[0] for one in asks if one.matrix == "m"]
+    assert evaluator.ahead == [("spmv/m/f32", "a"), ("spmv/m/f32", "b")]
+    assert [row.author for row in rows] == [author.name for author in authors]
+    assert rows[3].error == "mute could not answer: RuntimeError: no model is loaded"
+
+
+def test_who_was_asked_ahead_is_not_asked_again(make):
+    asked = []
+
+    class Counting(FakeAuthor):
+        def write(self, problem, samples):
+            asked.append(problem.key)
+            return super().write(problem, samples)
+
+    specs = [MatrixSpec(name, "f", build(2)) for name in ("m", "next")]
+    campaign, _, asks = make(specs, (Counting("a"),), kind_of_evaluator=Foresighted)
+    for one in asks:
+        campaign.measure(one)
+    assert asked == ["spmv/m/f32", "spmv/next/f32"]
 
 
 def test_a_matrix_that_cannot_be_built_leaves_rows_that_say_so(make):

@@ -28,7 +28,7 @@ class Vault:
     """
 
     def __init__(self, nbytes: int) -> None:
-        self._most, self._room = nbytes // 4, nbytes
+        self._most, self._room = nbytes // 4, nbytes // 4 * 4
         self._kept: dict[Hashable, _Arrays] = {}
 
     @contextmanager
@@ -52,6 +52,11 @@ class Vault:
             yield arrays
         finally:
             _protect(arrays, _NOTHING)
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._kept.clear()
+        self._room = 4 * self._most
 
     def _keep(self, key: Hashable, arrays: _Arrays) -> _Arrays:
         wanted = sum(map(_padded, arrays))
