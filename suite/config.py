@@ -26,7 +26,7 @@ from suite.problem import DType, Op
 
 DeviceKind = Literal["cuda", "emulator"]
 
-COLUMNS = "32,128"  # everywhere: in the emulator the smoke set takes half a minute with both
+COLUMNS = "32,128"  # everywhere, also where most of the emulator's time goes into them
 MAX_COLUMNS = 65536
 RESERVED = (BEST, *REFERENCES)  # the suite's own authors
 
