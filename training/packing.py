@@ -44,6 +44,7 @@ class Meta:
         tokens: Of each split, end tokens included.
         text_bytes: Of each split's documents.
         sha256: Of each split's file.
+        programs: Of the training documents, how many are prompts with programs of the teacher.
     """
 
     vocabulary: int
@@ -55,6 +56,7 @@ class Meta:
     tokens: dict[str, int]
     text_bytes: dict[str, int]
     sha256: dict[str, str]
+    programs: int = 0
 
 
 def ranked(documents: Sequence[Document], seed: int) -> list[Document]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from training.corpus.documents import Document
 
+TEACHER = "teacher"  # stands for the package that a program is from
 HELP = "turn the corpus into one row of token ids"
 
 
@@ -30,6 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--validation-tokens", type=float, default=5e5, help="likewise held out (default: 5e5)"
     )
+    parser.add_argument(
+        "--programs",
+        type=int,
+        default=48_000,
+        help="prompts with programs of the teacher to train on beside it (default: 48000)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the order (default: 0)")
 
 
@@ -40,7 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
         TrainingError: Corpus or tokenizer is not there, or an option is wrong.
     """
     budgets = {"train": int(arguments.tokens), "validation": int(arguments.validation_tokens)}
-    if mistakes := [f"{name}: at least 1 token, not {n}" for name, n in budgets.items() if n < 1]:
+    mistakes = [f"{name}: at least 1 token, not {n}" for name, n in budgets.items() if n < 1]
+    if arguments.programs < 0:
+        mistakes.append(f"programs {arguments.programs}: 0 or more")
+    if mistakes:
         raise ConfigError(mistakes)
     from training import packing, tokenizer
     from training.corpus.documents import read_documents
@@ -58,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     if empty := [split for split, (documents, _) in chosen.items() if not documents]:
         raise TrainingError(f"{arguments.corpus}: no document of {empty[0]} fits the budget")
+    chosen["train"] = _with_programs(*chosen["train"], words, arguments.programs, arguments.seed)
     meta = packing.write(
         arguments.out,
         {s: packing.row(ids, end, vocabulary) for s, (_, ids) in chosen.items()},
@@ -67,6 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             tokenizer=tokenizer.digest(arguments.out / "tokenizer"),
             corpus=corpus,
             seed=arguments.seed,
+            programs=arguments.programs,
             documents={s: len(documents) for s, (documents, _) in chosen.items()},
             tokens={s: sum(len(i) + 1 for i in ids) for s, (_, ids) in chosen.items()},
             text_bytes={s: sum(len(d.text.encode()) for d in ds) for s, (ds, _) in chosen.items()},
@@ -99,3 +112,22 @@ def _choose(
             total += len(ids) + 1
     order = packing.shuffled(list(chosen), seed)
     return order, [chosen[d] for d in order]
+
+
+def _with_programs(
+    documents: Sequence[Document],
+    encoded: Sequence[list[int]],
+    words: PreTrainedTokenizerFast,
+    count: int,
+    seed: int,
+) -> tuple[list[Document], list[list[int]]]:
+    """Documents and their ids with prompts and programs of the teacher among them."""
+    from training import language, packing, tokenizer
+    from training.corpus.documents import Document
+
+    texts = language.samples(count, seed, workers=os.cpu_count() or 1) if count else ()
+    made = [Document(TEACHER, str(at), True, True, text) for at, text in enumerate(texts)]
+    ids = tokenizer.encoded(words, [document.text for document in made])
+    every = dict(zip((*documents, *made), (*encoded, *ids), strict=True))
+    order = packing.shuffled(list(every), seed)
+    return order, [every[document] for document in order]

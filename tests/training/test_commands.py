@@ -44,10 +44,11 @@ def test_corpus_to_model(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFix
         main(words("tokenizer --corpus {corpus} --out {tok} --vocabulary 512 --programs 60", **at))
         == 0
     )
-    pack = "pack --corpus {corpus} --tokenizer {tok} --out {data} --tokens 5000"
+    pack = "pack --corpus {corpus} --tokenizer {tok} --out {data} --tokens 5000 --programs 40"
     assert main(words(pack, **at)) == 0
     meta = read_meta(at["data"])
-    assert 4000 < meta.tokens["train"] <= 5000
+    assert meta.programs == 40
+    assert 4000 + 40 * 100 < meta.tokens["train"]
     assert meta.documents["validation"] == 8
     train = (
         "pretrain --data {data} --out {out} --steps 3 --batch 2 --length 16 --width 16 --layers 1"

@@ -94,6 +94,10 @@ def test_a_folder_without_a_usable_tokenizer_is_named(tmp_path: Path) -> None:
         module.load(tmp_path)
 
 
+def test_the_language_does_not_depend_on_the_number_of_processes() -> None:
+    assert list(language.samples(70, workers=2)) == list(language.samples(70))
+
+
 def test_the_language_is_prompts_with_programs_of_many_strategies() -> None:
     texts = list(language.samples(60))
     assert texts == list(language.samples(60)) != list(language.samples(60, seed=1))
