@@ -71,12 +71,14 @@ def _compare(parsed: argparse.Namespace) -> list[str]:
 
 def _publish(parsed: argparse.Namespace) -> list[str]:
     from reports.publish import PublishError, publish
+    from reports.trained import TrainedError
 
     store = Store(tracking_uri(Path.cwd()), parsed.experiment)
     campaigns = [store.campaign(name) for name in parsed.campaign]
     try:
-        publish(campaigns, parsed.made_by, parsed.out, store.program)
-    except PublishError as error:
+        runs = store.training()[: parsed.training]
+        publish(campaigns, parsed.made_by, parsed.out, store.program, runs)
+    except (PublishError, TrainedError) as error:
         raise ReportError(str(error)) from error
     return [f"{parsed.out}: rows.parquet, programs.json, {_PAGES}"]
 
@@ -87,10 +89,11 @@ _PAGES = "summary.json, README.md, report.html, report.pdf"
 def _refresh(parsed: argparse.Namespace) -> list[str]:
     from reports.publish import refresh
     from reports.restore import RestoreError
+    from reports.trained import TrainedError
 
     try:
         refresh(parsed.folder)
-    except RestoreError as error:
+    except (RestoreError, TrainedError) as error:
         raise ReportError(str(error)) from error
     return [f"{parsed.folder}: {_PAGES}"]
 
@@ -107,12 +110,13 @@ def _readme(parsed: argparse.Namespace) -> list[str]:
 
 
 def _restore(parsed: argparse.Namespace) -> list[str]:
+    from reports import trained
     from reports.restore import RestoreError, restore
 
     uri = tracking_uri(Path.cwd())
     try:
-        found = restore(parsed.folder, uri)
-    except RestoreError as error:
+        found = {**restore(parsed.folder, uri), **trained.restore(parsed.folder, uri)}
+    except (RestoreError, trained.TrainedError) as error:
         raise ReportError(str(error)) from error
     return [
         f"{name}: {f'run {run}' if run else 'is there already'} ({masked(uri)})"
@@ -140,6 +144,9 @@ def _parser() -> argparse.ArgumentParser:
     publish = commands.add_parser("publish", help="rows, figures and tables as small files")
     publish.add_argument("campaign", nargs="+", help="its name, then names of repetitions of it")
     publish.add_argument("--made-by", action="append", required=True, help="command that made them")
+    publish.add_argument(
+        "--training", type=int, default=0, help="also so many of the newest training runs"
+    )
     publish.set_defaults(act=_publish)
 
     restore = commands.add_parser("restore", help="put published results back into MLflow")

@@ -1,9 +1,10 @@
 """Puts a campaign's results where they can be read without MLflow: a folder of small files.
 
 ``rows.parquet`` has every row with its raw samples, ``summary.json`` every headline figure with its
-interval and the commands that made it, ``programs.json`` the programs by digest, ``README.md`` the
-same as tables, ``report.html`` and ``report.pdf`` the whole report. All but the first two are made
-from those, so ``refresh`` makes them anew without a store.
+interval and the commands that made it, ``programs.json`` the programs by digest, ``training/`` the
+curves of training, ``README.md`` the same as tables, ``report.html`` and ``report.pdf`` the whole
+report. Pages are made from rows, programs and curves, so ``refresh`` makes them anew without a
+store.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from typing import Any
 
 import pandas as pd
 
+from reports import trained
 from reports.build import report
 from reports.digest import digest
 from reports.figures import figures, repeatability
 from reports.intervals import Figure
 from reports.markdown import markdown
 from reports.restore import records
-from reports.source import Campaign
+from reports.source import Campaign, TrainingRun
 from reports.tables import by_family, by_matrix, repayment
 from reports.write import write_pages
 from suite.record import Row
@@ -46,6 +48,7 @@ def publish(
     commands: Sequence[str],
     folder: Path,
     program: Callable[[Campaign, Row], str],
+    training: Sequence[TrainingRun] = (),
 ) -> None:
     """Writes the published files.
 
@@ -54,6 +57,7 @@ def publish(
         commands: The commands that made the campaigns, as a person would type them.
         folder: Where to; files there are replaced.
         program: Fetches the text of a row's program; empty where the store does not have it.
+        training: Runs to publish beside it; those that are in the folder stay.
 
     Raises:
         PublishError: Emulated results, or campaigns on different devices.
@@ -68,6 +72,7 @@ def publish(
     programs = {digest: program(*of) for digest, of in sorted(texts.items()) if digest}
     kept = {digest: text for digest, text in programs.items() if text}
     (folder / "programs.json").write_text(json.dumps(kept, indent=1) + "\n")
+    trained.save(training, folder)
     _pages(campaigns, commands, folder, kept)
 
 
@@ -109,7 +114,9 @@ def _pages(
     (folder / "summary.json").write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
     (folder / "README.md").write_text(page(first, others, found, commands))
     lasting = replace(first, run="", runs={}, store="")  # those of a store that nobody else has
-    document = report(lasting, [], lambda row: programs.get(row.program_digest or "", ""))
+    document = report(
+        lasting, trained.load(folder), lambda row: programs.get(row.program_digest or "", "")
+    )
     write_pages(document, folder)
 
 

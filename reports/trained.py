@@ -1,0 +1,110 @@
+"""Published training runs: a file of name, settings and curves for each, beside published rows.
+
+``publish`` writes them from MLflow, ``restore`` puts them back, and a report can be made of them
+without a store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from reports.source import TRAINING, TrainingRun
+from suite.harness.files import replacing
+from suite.mlstore import failures, open_store
+
+FOLDER = "training"
+TAG = "sparserl.published"  # the digest of the file that a run was restored from
+AT_ONCE = 900  # metrics in one request; the store takes 1000
+
+
+class TrainedError(RuntimeError):
+    """A file holds no training run; the message is one line."""
+
+
+def save(runs: Sequence[TrainingRun], published: Path) -> None:
+    """Writes a file for each run, in place of the one of the same name."""
+    folder = published / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    for run in runs:
+        name = re.sub(r"[^\w.-]+", "-", run.name).strip("-")
+        with replacing(folder / f"{name}.json") as draft:
+            draft.write_text(json.dumps(asdict(replace(run, run=""))) + "\n", encoding="utf-8")
+
+
+def load(published: Path) -> list[TrainingRun]:
+    """The runs of a published folder by the names of their files; none where it has none.
+
+    Raises:
+        TrainedError: A file is not what ``save`` writes.
+    """
+    return [_read(path) for path in _files(published)]
+
+
+def restore(published: Path, uri: str) -> dict[str, str | None]:
+    """Logs every run that the store does not have.
+
+    Args:
+        published: The folder.
+        uri: The tracking store.
+
+    Returns:
+        MLflow's id of each run by its name; None where the store has it already.
+
+    Raises:
+        TrainedError: A file is not what ``save`` writes.
+        TrackingError: The store cannot be used.
+    """
+    found: dict[str, str | None] = {}
+    for path in _files(published):
+        run = _read(path)
+        found[run.name] = _log(run, hashlib.sha256(path.read_bytes()).hexdigest(), uri)
+    return found
+
+
+def _log(run: TrainingRun, digest: str, uri: str) -> str | None:
+    from mlflow.entities import Metric, Param, RunTag
+
+    with failures(uri):
+        client, experiment = open_store(uri, TRAINING)
+        if client.search_runs([experiment], f"tags.`{TAG}` = '{digest}'", max_results=1):
+            return None
+        end = int(time.time() * 1000)
+        start = end - int((run.seconds or 0) * 1000)
+        made = client.create_run(experiment, start_time=start, run_name=run.name)
+        key = str(made.info.run_id)
+        client.log_batch(
+            key,
+            params=[Param(name, value) for name, value in run.params.items()],
+            tags=[RunTag(TAG, digest)],
+        )
+        points = [
+            Metric(name, value, end, step)
+            for name, curve in run.curves.items()
+            for step, value in curve
+        ]
+        for first in range(0, len(points), AT_ONCE):
+            client.log_batch(key, metrics=points[first : first + AT_ONCE])
+        client.set_terminated(key, run.status, end)
+        return key
+
+
+def _files(published: Path) -> list[Path]:
+    return sorted((published / FOLDER).glob("*.json"))
+
+
+def _read(path: Path) -> TrainingRun:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        curves = {
+            str(key): [(int(step), float(value)) for step, value in points]
+            for key, points in data["curves"].items()
+        }
+        return TrainingRun(**{**data, "curves": curves})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TrainedError(f"{path}: no published training run ({error})") from error
