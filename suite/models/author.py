@@ -228,10 +228,10 @@ class ModelAuthor:
         return self._written.get(wanted.key)
 
     def _write(self, wanted: Sequence[_Wanted]) -> None:
-        from suite.models.generate import Outcome, Request, seed_of
-
         if not wanted:
             return
+        from suite.models.generate import Outcome, Request, seed_of
+
         policy = self._policy
         requests = []
         for one in wanted:
