@@ -151,6 +151,11 @@ class ModelAuthor:
         self._writing = threading.Lock()
         self._ending = threading.Event()
 
+    @property
+    def fingerprint(self) -> str:
+        """Changes with the weights."""
+        return key(self._reading.weights)
+
     def answers(self, op: str) -> bool:
         """Both operations."""
         return op in list(Op)

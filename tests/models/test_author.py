@@ -302,6 +302,11 @@ def test_no_end_and_no_text_are_told_apart() -> None:
     assert (empty.text, empty.unfinished) == ("", "")
 
 
+def test_other_weights_are_another_author(weights: Path) -> None:
+    first, second = authors()
+    assert first.fingerprint == authors()[0].fingerprint != second.fingerprint
+
+
 def test_on_this_host_the_cpu_is_used_and_nothing_is_locked() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
