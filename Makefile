@@ -17,7 +17,7 @@ READY := $(VENV)/ready-$(subst $(comma),-,$(EXTRAS))
 
 .PHONY: bench test test-all fuzz lint ui clean clean-results
 
-bench: $(READY)  ## Compile, verify and compare every baseline; results go to MLflow
+bench: $(READY)  ## Compile, verify and compare every program; results go to MLflow
 	$(BIN)/python -m pytest suite --benchmark-only $(ARGS)
 
 # What needs a GPU runs one at a time: it measures.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from reports.document import Plot, Table
 from reports.source import TrainingRun
@@ -17,6 +18,7 @@ from reports.theme import WIDTH, panels
 POINTS = 400  # of a curve; more cannot be seen
 REWARDED = 2  # runs that have a figure of their own
 MOST = 6  # curves of a panel
+BESIDE = 3  # panels beside each other
 _SMOOTH = f"Curves of more than {POINTS} points are means over equal stretches."
 _LOSS = ("loss", "validation_loss")
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2)))
@@ -56,20 +58,31 @@ _PANELS = (
 
 
 def losses(runs: Sequence[TrainingRun]) -> Plot | None:
-    """Losses of every run that has any."""
-    lossy = [run for run in runs if any(_drawable(run, key) for key in _LOSS)]
+    """Losses of the newest runs that learn to predict text, a panel each."""
+    lossy = [run for run in runs if _supervised(run) and any(_drawable(run, k) for k in _LOSS)]
     if not lossy:
         return None
-    drawing, (axis,) = panels(1, 2.6)
-    for run, colour in zip(lossy, _COLOURS, strict=False):
-        for key, dash in zip(_LOSS, _DASHES, strict=False):
+    lossy = lossy[:BESIDE][::-1]  # in the order of training
+    drawing, axes = panels(len(lossy), 2.2)
+    for run, axis in zip(lossy, axes, strict=True):
+        for key, dash, colour in zip(_LOSS, _DASHES, _COLOURS, strict=False):
             if _drawable(run, key):
-                name = f"{run.name}, {key.replace('_', ' ')}"
+                name = key.replace("_", " ")
                 axis.plot(*_smooth(run.curves[key]), color=colour, linestyle=dash, label=name)
-    axis.set_xlabel("step")
-    axis.set_ylabel("loss, nats a token")
-    axis.legend(fontsize=6.5)
+        axis.set_title(run.name)
+        axis.set_xlabel("step")
+        axis.set_yscale("log")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("")
+        axis.legend(fontsize=6.5)
+    axes[0].set_ylabel("loss, nats a token")
     return Plot("learning", f"Losses of the newest training runs. {_SMOOTH}", drawing)
+
+
+def _supervised(run: TrainingRun) -> bool:
+    """Whether its loss says how well it predicts; that of a rewarded run does not."""
+    return "reward" not in run.curves
 
 
 def rewarded(runs: Sequence[TrainingRun]) -> list[Plot]:
@@ -82,7 +95,7 @@ def _of_run(run: TrainingRun, at: int) -> Plot:
     shown = [(panel, keys) for panel in _PANELS if (keys := _chosen(run, panel))]
     columns = min(len(shown), 2)
     rows = -(-len(shown) // columns)
-    drawing = Drawing(figsize=(WIDTH, 2.3 * rows), layout="constrained")
+    drawing = Drawing(figsize=(WIDTH, 1.95 * rows), layout="constrained")
     axes = list(drawing.subplots(rows, columns, squeeze=False).flat)
     for axis, (panel, keys) in zip(axes, shown, strict=False):
         for rank, key in enumerate(keys):
@@ -90,6 +103,7 @@ def _of_run(run: TrainingRun, at: int) -> Plot:
             axis.plot(*_smooth(run.curves[key]), label=panel.short(key), **look)
         axis.set_title(panel.title)
         axis.set_xlabel("step")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.set_ylabel(panel.unit)
         axis.legend(fontsize=6.2, ncols=2 if len(keys) > 4 else 1)
     for axis in axes[len(shown) :]:
@@ -125,12 +139,12 @@ def costs(runs: Sequence[TrainingRun]) -> Table | None:
         steps = max((points[-1][0] for points in run.curves.values() if points), default=0)
         tokens = run.curves.get("tokens") or [(0, 0.0)]
         last = {key: points[-1][1] for key, points in run.curves.items() if points}
-        shown = last.get("validation_loss", last.get("loss"))
+        shown = last.get("validation_loss", last.get("loss")) if _supervised(run) else None
         lines.append(
             (
                 run.name,
                 run.status.lower(),
-                "" if run.seconds is None else f"{run.seconds / 3600:.2f}",
+                "" if run.seconds is None else f"{run.seconds / 60:.1f}",
                 f"{steps:,}",
                 f"{tokens[-1][1] / 1e6:,.1f}" if "tokens" in run.curves else "",
                 "" if shown is None else f"{shown:.3f}",
@@ -144,7 +158,7 @@ def costs(runs: Sequence[TrainingRun]) -> Table | None:
         (
             "run",
             "status",
-            "hours",
+            "minutes",
             "steps",
             "M tokens",
             "loss at the end",
@@ -153,7 +167,7 @@ def costs(runs: Sequence[TrainingRun]) -> Table | None:
         ),
         tuple(lines),
         align="ll",
-        note="Hours from the first start to the last end, pauses between sessions included. The"
+        note="Minutes from the first start to the last end, pauses between sessions included. The"
         " loss is that on held-out text where there is one.",
     ).pruned()
 

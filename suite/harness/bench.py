@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from suite.evaluation import Status
 from suite.formats.base import Format
-from suite.harness import verify
+from suite.harness.anchor import anchor
 from suite.harness.bind import DENSE
 from suite.harness.device import Buffer, Compiled, Device, DeviceFacts, DeviceFault, Executable
-from suite.harness.judge import OWN, PLAIN, SUSPICIOUS, Verdict, faulted, judge
+from suite.harness.judge import PLAIN, SUSPICIOUS, Verdict, faulted, judge
 from suite.harness.plan import Plan
 from suite.harness.posed import Posed
 from suite.harness.resident import Prepared, ProblemRef, ResidentMatrix
@@ -22,7 +20,6 @@ from suite.harness.timing import Precision
 from suite.harness.watched import Derived
 from suite.problem import DType
 
-ANCHOR_FLOPS = 3e8  # problems up to this size are anchored to SciPy when loaded: under a second
 WORKSPACE_SHARE = 0.25  # of the device's memory,
 MAX_WORKSPACE = 8 << 30  # and bytes, that a program's scratch memory may take
 
@@ -37,7 +34,7 @@ class Bench:
         isolate: Runs a judgement so that its fault does no harm here; the identity where the whole
             process is the isolation.
         library: Judges a routine of the vendor's library on a resident problem, where there is one.
-        anchor: Whether to hold the device's check to SciPy when a problem is loaded; not where it
+        anchored: Whether to hold the device's check to SciPy when a problem is loaded; not where it
             is SciPy that checks.
         workspace_bytes: What a program's scratch memory and derived arrays may take.
         forget: Has the device forget what it remembers of inputs and answers; None where it
@@ -50,12 +47,12 @@ class Bench:
         device: Device,
         isolate: Callable[[Callable[[], Verdict]], Verdict] = lambda attempt: attempt(),
         library: Library | None = None,
-        anchor: bool = True,
+        anchored: bool = True,
         workspace_bytes: int = MAX_WORKSPACE,
         forget: Callable[[], None] | None = None,
     ) -> None:
         self.device = device
-        self._isolate, self._library, self._anchors = isolate, library, anchor
+        self._isolate, self._library, self._anchored = isolate, library, anchored
         self._forget = forget
         self._rehearsed: set[str] = set()
         self._workspace_bytes = workspace_bytes
@@ -82,10 +79,9 @@ class Bench:
         if known not in self._matrices:
             self._matrices[known] = ResidentMatrix(self.device, ref)
         posed = Posed(self.device, ref, self._matrices[known])
-        flops = 2 * posed.matrix.csr.nnz * ref.columns
-        if self._anchors and 0 < flops <= ANCHOR_FLOPS:
+        if self._anchored:
             try:
-                self._anchor(posed)
+                anchor(self.device, posed)
             except DeviceFault:
                 posed.free()
                 raise
@@ -183,25 +179,3 @@ class Bench:
                 executable.close()
             for buffer in own.values():
                 self.device.free(buffer)
-
-    def _anchor(self, posed: Posed) -> None:
-        """Holds the device's check to SciPy: it accepts its product, sees one element altered."""
-        ref, csr = posed.ref, posed.matrix.csr
-        dtype = ref.dtype.numpy
-        posed.use(OWN)
-        dense = self.device.download(posed.dense, dtype)
-        exact, bound = verify.reference(csr.indptr, csr.indices, csr.data, dense, ref.columns)
-        right = exact.astype(dtype)
-        altered = right.copy()
-        row = int(np.argmax(bound[:, 0]))
-        altered[row, 0] += np.asarray(4 * bound[row, 0]).astype(dtype)
-        for product, wrong in ((right, 0), (altered, int(altered[row, 0] != right[row, 0]))):
-            output = self.device.upload(product.reshape(-1))
-            found = posed.check(output)
-            self.device.free(output)
-            if found.wrong != wrong:
-                raise DeviceFault(
-                    Status.INFRASTRUCTURE_ERROR,
-                    f"{ref.key}: the device's check and SciPy disagree ({found.wrong} wrong"
-                    f" instead of {wrong}, ratio {found.ratio:.3g}, row {found.row})",
-                )

@@ -86,7 +86,7 @@ def emulator(cache: Path, run_s: float, workspace_bytes: int) -> Bench:
         return forked(attempt, run_s)
 
     return Bench(
-        device, isolated, anchor=False, workspace_bytes=workspace_bytes, forget=device.forget
+        device, isolated, anchored=False, workspace_bytes=workspace_bytes, forget=device.forget
     )
 
 

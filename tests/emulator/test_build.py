@@ -46,7 +46,18 @@ def test_whatever_changes_the_object_changes_its_name(cache: Path) -> None:
 def test_a_refused_program_leaves_nothing_in_the_cache(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedProgram):
         Builder(tmp_path).program(PRELUDE + kernel("int* y", "nonsense;"), [("k", 1)])
-    assert list(tmp_path.iterdir()) == []
+    assert {path.name.partition("-")[0] for path in tmp_path.iterdir()} == {"header"}
+
+
+def test_the_header_is_read_once_for_all_programs(tmp_path: Path) -> None:
+    Builder(tmp_path).program(GOOD, [("k", 1)])
+    (read,) = tmp_path.glob("header-*.hpp.gch")
+    assert read.with_suffix("").is_file()  # the text, for a compiler that cannot use it
+    read.with_suffix("").write_text("#error read again\n")
+    Builder(tmp_path).program(GOOD + "\n", [("k", 1)])
+    read.write_bytes(b"of another compiler")
+    with pytest.raises(UnsupportedProgram, match="read again"):
+        Builder(tmp_path).program(GOOD + "\n\n", [("k", 1)])
 
 
 def test_a_missing_compiler_is_named_with_what_to_install(tmp_path: Path) -> None:

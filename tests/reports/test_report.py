@@ -167,8 +167,11 @@ def test_learning_curves_appear_with_the_parts_of_the_reward() -> None:
     keys = ("loss", "reward", "reward.speed", "validation.correct_rate", "speedup", "status.ok")
     never = {"status.timeout": [(step, 0.0) for step in range(10)]}
     run = TrainingRun("rl", "r1", "FINISHED", 7200.0, {}, {**dict.fromkeys(keys, curve), **never})
-    document = report(campaign(with_models()), [run], lambda _: "")
+    before = replace(run, name="sft", curves={"loss": curve})
+    document = report(campaign(with_models()), [run, before], lambda _: "")
     assert {"learning", "reward-0"} <= names(document)
+    (losses,) = (b for b in document.blocks() if isinstance(b, Plot) and b.name == "learning")
+    assert [axis.get_title() for axis in losses.drawing.axes] == ["sft"]  # a reward has no loss
     (plot,) = (b for b in document.blocks() if isinstance(b, Plot) and b.name == "reward-0")
     drawn = {text for axis in plot.drawing.axes for text in axis.get_legend_handles_labels()[1]}
     assert drawn == {"reward", "speed", "validation.correct rate", "speedup", "ok"}
@@ -178,8 +181,9 @@ def test_learning_curves_appear_with_the_parts_of_the_reward() -> None:
     assert len(visible) == 3  # of four rooms: none is empty
     assert all(axis.lines for axis in visible)
     costs = table(document, "training")
-    assert costs.rows[0][:4] == ("rl", "finished", "2.00", "9")
+    assert costs.rows[0][:4] == ("rl", "finished", "120.0", "9")
     assert costs.rows[0][costs.headings.index("reward at the end")] == "0.900"
+    assert [row[costs.headings.index("loss at the end")] for row in costs.rows] == ["", "0.900"]
 
 
 def test_a_matrix_to_look_at_can_be_named_and_must_be_there() -> None:

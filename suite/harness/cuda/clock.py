@@ -26,6 +26,7 @@ from suite.harness.timing import Precision, enough, summarise
 _UNSUPPORTED = 801  # CUDA_ERROR_NOT_SUPPORTED
 
 WARM = Precision(least=5, most=9, budget_ms=2.0)
+FRESH_LAUNCHES = 20  # of a graph at most: each is four to six of them, and it says yes or no
 
 
 class Clock:
@@ -52,7 +53,7 @@ class Clock:
         hot = self.hot(run, precision)
         cold = self.cold(run, spoil, precision)
         warm = self.cold(run, lambda: None, WARM)
-        fresh_us = self.fresh(run, spoil, hot.launches)
+        fresh_us = self.fresh(run, spoil, min(hot.launches, FRESH_LAUNCHES))
         return Measured(hot, cold, fresh_us, warm_us=warm.median_us)
 
     def single(self, run: Callable[[], None]) -> float:

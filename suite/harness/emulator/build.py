@@ -15,6 +15,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -160,9 +161,8 @@ class Builder:
         with tempfile.TemporaryDirectory(prefix="emulator-") as folder:
             unit, obj = Path(folder, "program.cu"), Path(folder, "program.o")
             unit.write_text(text, encoding="utf-8", errors="surrogateescape")
-            header = ["-include", str(_CUDA / "cuda.hpp")]
-            flags = [*_PROGRAM_FLAGS, *self.options]
-            self._compile([*flags, *header, "-x", "c++", "-c", str(unit), "-o", str(obj)])
+            flags = [*_PROGRAM_FLAGS, *self.options, "-include", str(self._header)]
+            self._compile([*flags, "-x", "c++", "-c", str(unit), "-o", str(obj)])
             # Every `extern __shared__` array is the start of the block's dynamic shared memory.
             dynamic = undefined_thread_locals(obj.read_bytes())
             if initialiser_bytes(obj.read_bytes()) > _HOOKED:
@@ -176,6 +176,22 @@ class Builder:
             link = ["-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-Bsymbolic", *names]
             libraries = [str(self._hooks), str(self.runtime), "-lm", str(self._stub), "-lgcc"]
             self._compile([*link, str(start), str(obj), str(end), *libraries, "-o", out])
+
+    @cached_property
+    def _header(self) -> Path:
+        """What every program includes; the compiler has read it once, and finds that beside it.
+
+        A compiler that cannot use what another has read takes the text.
+        """
+        text = f'#include "{_CUDA / "cuda.hpp"}"\n'
+        flags = [*_PROGRAM_FLAGS, *self.options]
+        ingredients = [text, self._cuda_text, self._native_text, *_PROGRAM_FLAGS]
+        header = self._target("header", ingredients, ".hpp")
+        self._make(header, lambda out: Path(out).write_text(text, "utf-8"))
+        arguments = [*flags, "-x", "c++-header", str(header), "-o"]
+        with suppress(_CompilerError):
+            self._make(Path(f"{header}.gch"), lambda out: self._compile([*arguments, out]))
+        return header
 
     @cached_property
     def _shared_objects(self) -> tuple[Path, Path]:
@@ -220,7 +236,7 @@ class Builder:
             digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
         return self.cache / f"{kind}-{digest.hexdigest()}{ending}"
 
-    def _make(self, target: Path, build: Callable[[str], None]) -> Path:
+    def _make(self, target: Path, build: Callable[[str], object]) -> Path:
         if not target.exists():
             self.cache.mkdir(parents=True, exist_ok=True)
             handle, draft = tempfile.mkstemp(dir=self.cache, prefix="draft-", suffix=target.suffix)
