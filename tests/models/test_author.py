@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -267,20 +266,17 @@ def test_where_nothing_can_be_kept_programs_are_written_all_the_same(tmp_path: P
 
 
 def test_writing_ahead_ends_when_python_does() -> None:
+    """What is under way is given up, and nothing crashes."""
     code = """
-import time
-from tests.models.test_author import SPECS, coming, lab, saying, writes
-one = writes(limit=4000, model=saying(7))
+import atexit, time
+from tests.models.test_author import SPECS, coming, saying, writes
+one = writes(limit=3000, model=saying(7))
+atexit.register(lambda: print(len(one._written), "written"))
 one.foresee(coming(*SPECS))
 while not one._generators: time.sleep(0.01)
-print("ends", flush=True)
 """
-    started = time.monotonic()
-    out = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
-    assert (out.returncode, out.stdout) == (0, "ends\n"), out.stderr
-    assert time.monotonic() - started < 60
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (out.returncode, out.stdout) == (0, "0 written\n"), out.stderr
 
 
 def saying(token: int) -> Any:
