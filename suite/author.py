@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from suite.problem import Problem
+from suite.matrices.base import MatrixSpec
+from suite.problem import DType, Op, Problem
 from suite.program import Answer
 
 
@@ -48,4 +50,37 @@ class Author(Protocol):
 
     def write(self, problem: Problem, samples: int) -> Sequence[Answer]:
         """Writes up to ``samples`` programs for the problem; a deterministic author writes one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Coming:
+    """What an author will be asked, before the matrix is built.
+
+    Attributes:
+        op: As in ``Problem``; so are ``columns`` and ``dtype``.
+        matrix: How to build the matrix.
+        columns: See ``op``.
+        dtype: See ``op``.
+        samples: As in ``Author.write``.
+    """
+
+    op: Op
+    matrix: MatrixSpec
+    columns: int
+    dtype: DType
+    samples: int
+
+
+@runtime_checkable
+class Foresees(Author, Protocol):
+    """An author that gains time by knowing what comes next."""
+
+    def foresee(self, coming: Sequence[Coming], alone: bool = True) -> None:
+        """Told once what will be asked, in this order; may begin with it, and does not wait.
+
+        Args:
+            coming: What may be asked.
+            alone: Whether all of it will be asked here, and not some by other processes.
+        """
         ...

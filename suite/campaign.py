@@ -9,6 +9,7 @@ import threading
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from typing import Protocol, runtime_checkable
 
 from scipy import sparse
 
-from suite.author import Author, Kind
+from suite.author import Author, Coming, Foresees, Kind
 from suite.config import ConfigError, SuiteConfig
 from suite.evaluation import Evaluation, Status
 from suite.harness.device import DeviceFacts
@@ -215,17 +216,35 @@ class Campaign:
         self._journal = journal
         self._done, self._written = done, written
         self._authors = {author.name: author for author in config.authors}
+        self._specs = {spec.name: spec for spec in config.matrices}
         self._shelf = Shelf(config.matrices, evaluator)
         self._after: Mapping[str, str | None] = {}
         self._planned: dict[str, list[Ask]] = {}  # by their matrix
         self._ahead: dict[str, Sequence[Answer]] = {}  # what authors have answered, by the ask
 
-    def plan(self, asks: Sequence[Ask]) -> None:
-        """Writes down what will be asked; in this order, matrices are built ahead."""
+    def plan(self, asks: Sequence[Ask], alone: bool = True) -> None:
+        """Writes down what will be asked; in this order, matrices are built ahead.
+
+        Args:
+            asks: What will be asked.
+            alone: Whether no other process measures some of it.
+        """
         self._journal.asked(asks)
         order = list(dict.fromkeys(ask.matrix for ask in asks if not self._is_done(ask)))
         self._after = dict(zip(order, [*order[1:], None], strict=False))
         self._planned = {m: [a for a in asks if a.matrix == m] for m in order}
+        for author in self._authors.values():
+            if isinstance(author, Foresees):
+                with suppress(Exception):  # told when it is asked
+                    author.foresee(self._coming(author.name), alone)
+
+    def _coming(self, author: str) -> list[Coming]:
+        return [
+            Coming(ask.op, self._specs[ask.matrix], ask.columns, ask.dtype, ask.samples)
+            for planned in self._planned.values()
+            for ask in planned
+            if ask.author == author and not self._is_done(ask) and ask.key not in self._written
+        ]
 
     def measure(self, ask: Ask, last_of_matrix: bool = False) -> list[Row]:
         """Asks the author and judges every answer.
@@ -264,7 +283,7 @@ class Campaign:
         try:
             matrix = self._shelf.take(ask.matrix, self._after.get(ask.matrix))
             self._refuse_another(matrix)
-            self._look_ahead(matrix)
+            self._look_ahead(matrix, ask.kind)
             problem = Problem(ask.op, matrix, ask.columns, ask.dtype)
             answers = self._written.get(ask.key) or self._ask(ask, problem)
         except MatrixError as error:
@@ -277,20 +296,28 @@ class Campaign:
                 if sample not in done:
                     yield self._judge(ask, problem, answer, sample, len(answers))
 
-    def _look_ahead(self, matrix: Matrix) -> None:
-        """Has everything begun that will be asked of a matrix and is no model's to write."""
-        planned = self._planned.pop(matrix.name, [])
+    def _look_ahead(self, matrix: Matrix, kind: Kind) -> None:
+        """Has everything begun that will be asked of a matrix; of models, once one is asked.
+
+        A model may take its time to write, and others do not wait for it.
+        """
+        planned = self._planned.get(matrix.name, [])
+        ours = [ask for ask in planned if (ask.kind is Kind.MODEL) == (kind is Kind.MODEL)]
+        self._planned[matrix.name] = [ask for ask in planned if ask not in ours]
         if not isinstance(self.evaluator, EvaluatesAhead):
             return
         begun = []
-        for ask in planned:
-            if self._is_done(ask) or ask.kind is Kind.MODEL:
+        for ask in ours:
+            author = self._authors[ask.author]
+            if self._is_done(ask):
+                continue
+            if ask.kind is Kind.MODEL and not isinstance(author, Foresees):
                 continue
             problem = Problem(ask.op, matrix, ask.columns, ask.dtype)
             done = {row.sample for row in self._done.get(ask.key, ())}
             answers = self._written.get(ask.key)
             try:
-                answers = answers or self._authors[ask.author].write(problem, ask.samples)
+                answers = answers or author.write(problem, ask.samples)
             except Exception:  # told when its turn comes
                 continue
             self._ahead[ask.key] = answers

@@ -150,7 +150,7 @@ class Session:
             config = replace(self.config, matrices=tuple(specs))
             earlier = (self.before.rows, self.before.answers) if self.before else ({}, {})
             self.campaign = Campaign(self.name, config, evaluator, journal, *earlier)
-            self.campaign.plan(asks)
+            self.campaign.plan(asks, alone=not self._worker)
         except BaseException:
             evaluator.close()
             raise

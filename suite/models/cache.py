@@ -31,6 +31,7 @@ class FixedLayer(CacheLayerMixin):
     Attributes:
         at: Column to write, one element, on the device.
         view: Columns that attention reads.
+        live: Rows that are read and written, the first so many.
         prompts: While prompts are read: which prompt goes to which row.
     """
 
@@ -40,7 +41,7 @@ class FixedLayer(CacheLayerMixin):
     def __init__(self, keys: torch.Tensor, values: torch.Tensor, at: torch.Tensor) -> None:
         super().__init__()
         self.keys, self.values, self.at = keys, values, at
-        self.view = 0
+        self.view, self.live = 0, int(keys.shape[0])
         self.prompts: tuple[torch.Tensor, torch.Tensor] | None = None
         self.is_initialized = True
 
@@ -57,9 +58,10 @@ class FixedLayer(CacheLayerMixin):
             self.keys[to, :, :columns] = key_states[of]
             self.values[to, :, :columns] = value_states[of]
             return key_states, value_states
-        self.keys.index_copy_(2, self.at, key_states)
-        self.values.index_copy_(2, self.at, value_states)
-        return self.keys[:, :, : self.view], self.values[:, :, : self.view]
+        keys, values = self.keys[: self.live], self.values[: self.live]
+        keys.index_copy_(2, self.at, key_states)
+        values.index_copy_(2, self.at, value_states)
+        return keys[:, :, : self.view], values[:, :, : self.view]
 
     def get_seq_length(self) -> int:
         """Unknown to the host; positions are always given."""
@@ -104,10 +106,14 @@ class FixedCache(Cache):
         for layer in self._fixed:
             layer.prompts = None
 
-    def look_at(self, view: int) -> None:
-        """From now on attention reads so many columns."""
+    def look_at(self, view: int, live: int) -> None:
+        """From now on attention reads so many columns of the first ``live`` rows."""
         for layer in self._fixed:
-            layer.view = view
+            layer.view, layer.live = view, live
+
+    def move(self, of: int, to: int, columns: int) -> None:
+        """Copies the first columns of a row over those of another."""
+        self.memory[:, :, to, :, :columns] = self.memory[:, :, of, :, :columns]
 
 
 def masks(model: CausalLM, seen: torch.Tensor, distance: torch.Tensor) -> Any:

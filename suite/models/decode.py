@@ -1,8 +1,9 @@
 """The decode loop: one step per token for a whole batch, captured as a CUDA graph on a GPU.
 
 A step works on buffers at fixed addresses and never asks the device for a value, so that what is
-captured once can be replayed for every token. On the CPU the same step is simply called. Weights
-may change in place between runs (training does); a graph sees that.
+captured once can be replayed for every token. On the CPU the same step is simply called, and rows
+that have ended are left out of it. Weights may change in place between runs (training does); a
+graph sees that.
 
 Letters: B rows, T new tokens, V tokens of the vocabulary.
 """
@@ -11,16 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from suite.models.cache import FixedCache, call, grouped_attention, masks
 from suite.models.embedding import CoordinateEmbedding
+from suite.models.errors import Stopped
 from suite.models.lm import CausalLM
 
 VIEW = 128  # attention reads a multiple of so many columns; a graph for each
 ASKED = 16  # tokens between two looks at whether all rows have ended
+APART = 4  # steps have a multiple of so many rows: only from there on are products done row by row
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ class Loop:
         pad: Token that follows it.
         forbidden: Tokens that are never chosen.
         graphs: Capture steps; needs a GPU.
+        leave_out: Rows that have ended take part in no step; see ``rows_are_apart``.
     """
 
     def __init__(
@@ -100,10 +104,14 @@ class Loop:
         pad: int,
         forbidden: list[int],
         graphs: bool,
+        leave_out: bool = False,
     ) -> None:
         self.model, self.choice = model, choice
         self.rows, self.width, self.limit = rows, width, limit
         self.end, self.pad = end, pad
+        self._leave_out = leave_out and not graphs
+        self.live = rows  # the first so many places take part in a step
+        self.places = list(range(rows))  # which row is where
         self._graphs: dict[int, torch.cuda.CUDAGraph] | None = {} if graphs else None
         self._pool: Any = None
         device = model.device
@@ -136,6 +144,9 @@ class Loop:
         self.ended[:count] = False
         self.tokens.fill_(self.pad)
         self.logprobs.zero_()
+        self.live, self.places = self.rows, list(range(self.rows))
+        if self._leave_out:
+            self._shrink(count)
 
     @torch.inference_mode()
     def read(self, ids: torch.Tensor, start: list[int], rows: list[list[int]]) -> None:
@@ -166,15 +177,26 @@ class Loop:
         self.logits[to] = logits[of]
         self.cache.read_tokens()
 
-    def run(self) -> int:
+    def run(self, stop: Callable[[], bool] = lambda: False) -> int:
         """Generates until every row has ended or T tokens are there.
+
+        Args:
+            stop: Asked now and then whether to give up.
+
+        Raises:
+            Stopped: It was asked to.
 
         Returns:
             How many steps it took.
         """
         for step in range(self.limit):
-            if step and step % ASKED == 0 and bool(self.ended.all()):
-                return step
+            if step and step % ASKED == 0:
+                if bool(self.ended.all()):
+                    return step
+                if stop():
+                    raise Stopped
+                if self._leave_out:
+                    self._close_ranks()
             self._stepper(_rounded(self.width + step + 1))()
         return self.limit
 
@@ -185,26 +207,52 @@ class Loop:
             view: Columns that attention reads.
         """
         now = self.at - self.width
-        uniform = self.uniforms.index_select(0, now)[0]
-        tokens, logprobs = choose(self.logits + self.barred, self.choice, uniform)
-        tokens = torch.where(self.ended, self.pad, tokens)
-        self.tokens.index_copy_(0, now, tokens[None])
-        self.logprobs.index_copy_(0, now, torch.where(self.ended, 0.0, logprobs)[None])
-        self.ended |= tokens == self.end
+        start, ended, written = (b[: self.live] for b in (self.start, self.ended, self.logits))
+        uniform = self.uniforms[:, : self.live].index_select(0, now)[0]
+        tokens, logprobs = choose(written + self.barred, self.choice, uniform)
+        tokens = torch.where(ended, self.pad, tokens)
+        self.tokens[:, : self.live].index_copy_(0, now, tokens[None])
+        self.logprobs[:, : self.live].index_copy_(0, now, torch.where(ended, 0.0, logprobs)[None])
+        ended |= tokens == self.end
         columns = self.columns[:view]
         back = self.at - columns
-        seen = (back >= 0) & (columns >= self.start[:, None])
-        self.cache.look_at(view)
-        self.logits.copy_(
+        seen = (back >= 0) & (columns >= start[:, None])
+        self.cache.look_at(view, self.live)
+        written.copy_(
             call(
                 self.model,
                 self.cache,
                 inputs_embeds=_ordinary(self.model, tokens[:, None]),
                 attention_mask=masks(self.model, seen[:, None], back),
-                position_ids=(self.at - self.start)[:, None],
+                position_ids=(self.at - start)[:, None],
             )
         )
         self.at += 1
+
+    def written(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Tokens and the logarithms of their probabilities, B × T, by row."""
+        order = torch.tensor(self.places, device=self.tokens.device).argsort()
+        return self.tokens.T[order], self.logprobs.T[order]
+
+    def _close_ranks(self) -> None:
+        """Moves rows that go on to the first places, and leaves the others out."""
+        ended = self.ended[: self.live].tolist()
+        live = self._shrink(self.live - sum(ended))
+        free = [place for place in range(live) if ended[place]]
+        late = [place for place in range(live, len(ended)) if not ended[place]]
+        for to, of in zip(free, late, strict=False):
+            self.cache.move(of, to, int(self.at))
+            for buffer in (self.start, self.ended, self.logits, self.uniforms.T):
+                buffer[to] = buffer[of]
+            for kept in (self.tokens.T, self.logprobs.T):
+                kept[[to, of]] = kept[[of, to]]
+            self.places[to], self.places[of] = self.places[of], self.places[to]
+            self.ended[of] = True
+
+    def _shrink(self, count: int) -> int:
+        """Steps have as many rows as are needed for ``count``, from now on."""
+        self.live = min(-(-max(count, 1) // APART) * APART, self.live)
+        return self.live
 
     def _stepper(self, view: int) -> Callable[[], object]:
         """What does a step with this view: the step itself, or a graph of it."""
@@ -239,6 +287,24 @@ class Loop:
     def _state(self) -> tuple[torch.Tensor, ...]:
         """What a step changes; the cache's column is written again by the step that counts."""
         return self.at, self.logits, self.ended, self.tokens, self.logprobs
+
+
+@torch.inference_mode()
+def rows_are_apart(model: CausalLM, rows: int) -> bool:
+    """Whether products here give a row the same bits, however many rows there are beside it.
+
+    Libraries promise it only for one shape. It is tried for every size of the model's layers and
+    every number of rows that a step may come to have.
+    """
+    modules = cast("torch.nn.Module", model).modules()
+    layers = [module for module in modules if isinstance(module, torch.nn.Linear)]
+    generator = torch.Generator().manual_seed(0)
+    for layer in {layer.weight.shape: layer for layer in layers}.values():
+        read = torch.randn(rows, layer.in_features, generator=generator).to(layer.weight)
+        whole = layer(read)
+        if not all(torch.equal(layer(read[:n]), whole[:n]) for n in range(APART, rows, APART)):
+            return False
+    return True
 
 
 def _ordinary(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:

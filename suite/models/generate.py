@@ -3,7 +3,8 @@
 What is drawn for a request depends on the request's own seed and the position in its text. What the
 model computes depends on shapes, since another shape may be summed in another order; so every batch
 has the same number of rows, filled up where there is less to do, and the width of a prompt is its
-own length rounded up, never that of its neighbours.
+own length rounded up, never that of its neighbours. On the CPU rows that have ended are left out
+where products were found to give a row the same bits then.
 
 Letters: B rows, T new tokens, W columns of a prompt.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,8 +21,8 @@ from enum import StrEnum
 import numpy as np
 import torch
 
-from suite.models.decode import Choice, Loop
-from suite.models.errors import ModelError
+from suite.models.decode import Choice, Loop, rows_are_apart
+from suite.models.errors import ModelError, Stopped
 from suite.models.lm import CausalLM
 
 WIDTH = 64  # prompts are padded to a multiple
@@ -103,14 +104,22 @@ class Generator:
         out = int(model.get_output_embeddings().weight.shape[0])
         self._forbidden = [*range(tokens, out), *({pad} - {end})]
         self._graphs = model.device.type == "cuda" if graphs is None else graphs
+        self._leave_out = model.device.type == "cpu" and rows_are_apart(model, rows)
         self._loops: dict[int, Loop] = {}
         self.steps = 0  # that were taken in all, of B rows each
         self.seconds = {"prompts": 0.0, "steps": 0.0}  # that reading and writing took in all
 
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+    def generate(
+        self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
+    ) -> list[Completion]:
         """A completion for each request, in their order.
 
+        Args:
+            requests: What to write.
+            stop: Asked now and then whether to give up.
+
         Raises:
+            Stopped: It was asked to.
             ModelError: A prompt is empty, or too long for the model with what is to follow.
         """
         self._check(requests)
@@ -121,9 +130,9 @@ class Generator:
             for width, batch in self._batches(requests):
                 loop = self._loop(width)
                 with self._timed("prompts"):
-                    self._begin(loop, [requests[at] for at in batch])
+                    self._begin(loop, [requests[at] for at in batch], stop)
                 with self._timed("steps"):
-                    self.steps += loop.run()
+                    self.steps += loop.run(stop)
                 found |= zip(batch, self._collect(loop, len(batch)), strict=True)
         finally:
             self.model.train(was_training)
@@ -175,11 +184,12 @@ class Generator:
                 self._pad,
                 self._forbidden,
                 self._graphs,
+                self._leave_out,
             )
         self._loops[width] = loop  # the one used last comes last
         return loop
 
-    def _begin(self, loop: Loop, batch: Sequence[Request]) -> None:
+    def _begin(self, loop: Loop, batch: Sequence[Request], stop: Callable[[], bool]) -> None:
         """Reads every prompt once and copies it to the other rows that have it."""
         device = self.model.device
         places: dict[tuple[int, ...], list[int]] = {}
@@ -197,6 +207,8 @@ class Generator:
         prompts = list(places)
         count = min(READ.get(device.type, 1), self.rows)
         for first in range(0, len(prompts), count):
+            if stop():
+                raise Stopped
             some = prompts[first : first + count]
             filled = some + some[:1] * (count - len(some))
             ids = torch.tensor(
@@ -207,7 +219,7 @@ class Generator:
             loop.read(ids, [loop.width - len(prompt) for prompt in filled], rows)
 
     def _collect(self, loop: Loop, count: int) -> list[Completion]:
-        tokens, logprobs = loop.tokens.T.tolist(), loop.logprobs.T.tolist()
+        tokens, logprobs = (found.tolist() for found in loop.written())
         return [self._completion(tokens[row], logprobs[row]) for row in range(count)]
 
     def _completion(self, tokens: list[int], logprobs: list[float]) -> Completion:

@@ -24,7 +24,7 @@ from suite.models.embedding import PROJECTION, attach
 from suite.models.errors import ModelError
 from suite.models.lm import CausalLM
 from suite.models.manifest import Manifest
-from suite.models.prompt import Encoding, PromptStyle, prompt
+from suite.models.prompt import Encoding, Parts, PromptStyle, assembled, told
 from suite.models.sampler import SHOWN
 from suite.models.variants import BASE, TINY, weights
 from suite.problem import Problem
@@ -68,7 +68,11 @@ class Policy:
             problem: What is asked.
             arch: The architecture to write for, ``sm_90``.
         """
-        return [*self.begin, *prompt(problem, arch, self.style, self.encode)]
+        return self.assemble(told(problem, arch, self.style))
+
+    def assemble(self, parts: Parts) -> list[int]:
+        """The same from its pieces."""
+        return [*self.begin, *assembled(parts, self.encode)]
 
     @property
     def begin(self) -> list[int]:

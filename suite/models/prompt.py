@@ -27,6 +27,8 @@ from suite.problem import Op, Problem
 EXACT = 8  # levels up to here are the number itself
 STEPS = 4  # levels for each doubling above
 
+Parts = tuple[str | list[int], ...]  # text that is still to be encoded, and coordinates
+
 
 class Encoding(StrEnum):
     """How a model is told where the nonzeros are."""
@@ -68,13 +70,22 @@ def prompt(
         style: What the model reads.
         encode: Text to token ids, without special tokens.
     """
+    return assembled(told(problem, arch, style), encode)
+
+
+def told(problem: Problem, arch: str, style: PromptStyle) -> Parts:
+    """What a prompt says; see ``prompt``."""
     csr = problem.matrix.csr
     head = header(problem.op, problem.columns, problem.dtype.short, arch, scale(csr))
-    told = parts(head, sample(csr, style.shown), style)
-    return [id for part in told for id in (encode(part) if isinstance(part, str) else part)]
+    return parts(head, sample(csr, style.shown), style)
 
 
-def parts(head: str, shown: Shown, style: PromptStyle) -> tuple[str | list[int], ...]:
+def assembled(parts: Parts, encode: Callable[[str], Sequence[int]]) -> list[int]:
+    """A prompt from its pieces; see ``prompt``."""
+    return [id for part in parts for id in (encode(part) if isinstance(part, str) else part)]
+
+
+def parts(head: str, shown: Shown, style: PromptStyle) -> Parts:
     """A prompt in pieces: text that is still to be encoded, and coordinates."""
     if style.encoding is Encoding.TEXT:
         return (f"{head}{as_text(shown)}{END}",)

@@ -4,21 +4,24 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from suite.author import Kind
+from suite.author import Coming, Kind
 from suite.config import ConfigError
+from suite.matrices.base import MatrixSpec
 from suite.matrices.sets import select
 from suite.models import author, manifest, plugin, variants
-from suite.models.author import ModelAuthor, Place, authors
+from suite.models.author import ModelAuthor, Place, Reading, authors
 from suite.models.policy import Policy
 from suite.models.prompt import Encoding, PromptStyle
+from suite.models.texts import Texts
 from suite.models.variants import BASE, VARIANTS
-from suite.problem import Op, Problem
+from suite.problem import DType, Op, Problem
 from tests.models import lab
 from tests.shell import plain
 
@@ -55,8 +58,49 @@ def asked(op: Op = Op.SPMV, columns: int = 1) -> Problem:
     return Problem(op, select("stencil-5pt-48")[0].build(), columns)
 
 
-def writes(limit: int = 16, **more: Any) -> ModelAuthor:
-    return ModelAuthor("sft_only", lambda device: policy(**more), Place, limit=limit)
+def writes(
+    limit: int = 16,
+    device: str = "cpu",
+    texts: Texts | None = None,
+    seed: int = 0,
+    weights: str = "",
+    **more: Any,
+) -> ModelAuthor:
+    return ModelAuthor(
+        "sft_only",
+        lambda _: policy(**more),
+        Reading(lab.COORDINATES, (weights,)),
+        lambda: Place(device),
+        texts,
+        seed,
+        limit,
+    )
+
+
+ASKED = [(Op.SPMV, 1), (Op.SPMM, 32), (Op.SPMM, 128)]
+SPECS = select("stencil-5pt-48,block-4-1k,tridiagonal-1k")
+
+
+def coming(*specs: MatrixSpec) -> list[Coming]:
+    return [Coming(op, spec, n, DType.FLOAT32, 1) for spec in specs for op, n in ASKED]
+
+
+def all_of(spec: MatrixSpec) -> list[Problem]:
+    matrix = spec.build()
+    return [Problem(op, matrix, n) for op, n in ASKED]
+
+
+def batches_of(one: ModelAuthor, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A number for each batch that an author writes from now on: the texts in it."""
+    batches: list[int] = []
+    write = one._write
+
+    def counted(wanted: Any) -> None:
+        batches.extend([len(wanted)] if wanted else [])
+        write(wanted)
+
+    monkeypatch.setattr(one, "_write", counted)
+    return batches
 
 
 def test_without_weights_nobody_joins(tmp_path: Path) -> None:
@@ -124,25 +168,115 @@ def test_one_sample_is_the_likeliest_and_several_are_drawn() -> None:
 
 def test_other_seeds_and_problems_are_other_texts() -> None:
     texts = [program.text for program in writes().write(asked(), 3)]
-    other = ModelAuthor("sft_only", lambda device: policy(), Place, seed=1, limit=16)
+    other = writes(seed=1)
     assert texts != [program.text for program in other.write(asked(), 3)]
     assert texts != [program.text for program in writes().write(asked(Op.SPMM, 32), 3)]
 
 
-def test_what_will_be_asked_next_is_written_in_the_same_batch_and_is_the_same() -> None:
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_program_is_the_same_whether_it_was_foreseen_or_not(device: str) -> None:
+    alone = [writes(device=device).write(problem, 1) for problem in all_of(SPECS[1])]
+    one = writes(device=device)
+    one.foresee(coming(*SPECS))
+    assert [one.write(problem, 1) for problem in all_of(SPECS[1])] == alone
+    assert one.write(all_of(SPECS[1])[0], 1) == alone[0]  # asked again, it is written again
+    assert len(one.write(all_of(SPECS[1])[0], 3)) == 3
+
+
+def test_on_the_cpu_the_next_matrices_share_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     one = writes()
-    labels = [(Op.SPMV, 1), (Op.SPMM, 32), (Op.SPMM, 128)]
-    first, second = (select(name)[0].build() for name in ("stencil-5pt-48", "block-4-1k"))
-    alone = [writes().write(Problem(op, second, n), 1) for op, n in labels]
-    for op, n in labels:
-        one.write(Problem(op, first, n), 1)
-    steps = []
-    for (op, n), expected in zip(labels, alone, strict=True):
-        assert one.write(Problem(op, second, n), 1) == expected
-        steps.append(one._generator(several=False).steps)
-    assert steps[0] == steps[1] == steps[2]
-    assert one.write(Problem(Op.SPMV, second), 1) == alone[0]  # asked again, it is written again
-    assert len(one.write(Problem(Op.SPMV, second), 3)) == 3
+    batches = batches_of(one, monkeypatch)
+    one.foresee(coming(*SPECS))
+    for spec in SPECS:
+        for problem in all_of(spec):
+            one.write(problem, 1)
+    assert batches == [9]
+
+
+def test_on_a_gpu_a_matrix_has_a_batch_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next ones may be large: they are not built for it."""
+
+    def never() -> Any:
+        raise AssertionError("was built")
+
+    one = writes(device="cuda")
+    batches = batches_of(one, monkeypatch)
+    one.foresee(coming(SPECS[0], replace(SPECS[1], make=never)))
+    for problem in all_of(SPECS[0]):
+        one.write(problem, 1)
+    assert batches == [3]
+
+
+def test_what_other_processes_may_be_asked_is_left_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = writes()
+    batches = batches_of(one, monkeypatch)
+    one.foresee(coming(*SPECS), alone=False)
+    for problem in all_of(SPECS[1]):
+        one.write(problem, 1)
+    assert batches == [3]
+
+
+def test_a_matrix_that_cannot_be_built_is_no_matter_for_the_others() -> None:
+    def fails() -> Any:
+        raise RuntimeError("no such matrix")
+
+    one = writes()
+    one.foresee(coming(replace(SPECS[0], make=fails), SPECS[1]))
+    (program,) = one.write(all_of(SPECS[1])[0], 1)
+    assert [program] == writes().write(all_of(SPECS[1])[0], 1)
+
+
+def test_a_text_that_was_kept_needs_no_weights(tmp_path: Path) -> None:
+    problem = asked()
+    for samples in (1, 3):
+        expected = writes(texts=Texts(tmp_path)).write(problem, samples)
+        again = writes(texts=Texts(tmp_path))
+        again._load = None  # type: ignore[assignment]
+        assert again.write(problem, samples) == expected
+
+
+def test_a_text_is_kept_for_its_prompt_weights_limit_and_seed(tmp_path: Path) -> None:
+    kept = Texts(tmp_path)
+    writes(texts=kept).write(asked(), 1)
+    assert len(list(tmp_path.iterdir())) == 1
+    writes(texts=kept, weights="other").write(asked(), 1)
+    writes(texts=kept, limit=17).write(asked(), 1)
+    writes(texts=kept).write(asked(Op.SPMM, 32), 1)
+    writes(texts=kept).write(asked(), 2)
+    writes(texts=kept, seed=1).write(asked(), 2)
+    assert len(list(tmp_path.iterdir())) == 8
+    writes(texts=kept, device="cuda").write(asked(), 1)  # in another precision
+    assert len(list(tmp_path.iterdir())) == 8
+
+
+def test_a_damaged_text_is_written_anew(tmp_path: Path) -> None:
+    expected = writes(texts=Texts(tmp_path)).write(asked(), 1)
+    (path,) = tmp_path.iterdir()
+    whole = path.read_text()
+    for damaged in ("", whole[:-5], whole.replace('"text": "', '"text": "// '), "[]"):
+        path.write_text(damaged)
+        assert writes(texts=Texts(tmp_path)).write(asked(), 1) == expected
+        assert path.read_text() == whole
+
+
+def test_where_nothing_can_be_kept_programs_are_written_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    expected = writes().write(asked(), 1)
+    assert writes(texts=Texts(tmp_path / "file" / "texts")).write(asked(), 1) == expected
+
+
+def test_writing_ahead_ends_when_python_does() -> None:
+    """What is under way is given up, and nothing crashes."""
+    code = """
+import atexit, time
+from tests.models.test_author import SPECS, coming, saying, writes
+one = writes(limit=3000, model=saying(7))
+atexit.register(lambda: print(len(one._written), "written"))
+one.foresee(coming(*SPECS))
+while not one._generators: time.sleep(0.01)
+"""
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (out.returncode, out.stdout) == (0, "0 written\n"), out.stderr
 
 
 def saying(token: int) -> Any:
@@ -164,6 +298,11 @@ def test_no_end_and_no_text_are_told_apart() -> None:
     assert (empty.text, empty.unfinished) == ("", "")
 
 
+def test_other_weights_are_another_author(weights: Path) -> None:
+    first, second = authors()
+    assert first.fingerprint == authors()[0].fingerprint != second.fingerprint
+
+
 def test_on_this_host_the_cpu_is_used_and_nothing_is_locked() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
@@ -176,6 +315,7 @@ def test_the_suite_takes_garbage_for_a_result_and_says_who_is_left_out(
     weights: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain(monkeypatch)
+    monkeypatch.setattr(author, "Texts", lambda _: Texts(pytester.path / "texts"))
     pytester.makeconftest('pytest_plugins = ["suite.plugin", "suite.models.plugin"]\n')
     pytester.makepyfile(test_spmv="from suite.test_spmv import *\n")
     out = pytester.runpytest_inprocess(

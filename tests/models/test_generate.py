@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from suite.models import decode, generate
 from suite.models.decode import Choice
-from suite.models.errors import ModelError
+from suite.models.errors import ModelError, Stopped
 from suite.models.generate import Completion, Generator, Outcome, Request, seed_of
 from tests.models import lab
 
@@ -64,6 +65,40 @@ def test_a_sample_is_the_same_whatever_else_is_in_its_batch() -> None:
     assert [alone[at] for at in shuffled] == together  # to the last bit of the probabilities
     again = generator(model)
     assert again.generate(requests(3)) == again.generate(requests(3)) == alone
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma3"])
+def test_rows_that_ended_are_left_out_and_change_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With probabilities to the last bit, for texts of many lengths and so every number of rows."""
+    model = lab.reader(name)
+    wanted = requests(7, (5, 9, 17))
+
+    def made() -> Generator:
+        return generator(model, rows=24, limit=300, choice=Choice(2.0))
+
+    live: list[int] = []
+    step = decode.Loop.step
+    monkeypatch.setattr(
+        decode.Loop, "step", lambda loop, view: (live.append(loop.live), step(loop, view))
+    )
+    left_out = made().generate(wanted)
+    assert len({len(found.tokens) for found in left_out}) > 3
+    assert live == sorted(live, reverse=True)
+    assert min(live) <= 8
+    monkeypatch.setattr(generate, "rows_are_apart", lambda model, rows: False)
+    live.clear()
+    assert made().generate(wanted) == left_out
+    assert set(live) == {24}
+
+
+def test_it_gives_up_when_it_is_asked_to() -> None:
+    asked: list[int] = []
+    made = generator(biased(7), limit=1000)
+    with pytest.raises(Stopped):
+        made.generate(requests()[:1], lambda: bool(asked.append(1)) or len(asked) > 3)
+    assert len(made.generate(requests()[:1])[0].tokens) == 1000  # and can go on
 
 
 def test_samples_of_a_prompt_differ_and_seeds_decide() -> None:

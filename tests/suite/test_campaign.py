@@ -3,6 +3,7 @@
 import dataclasses
 import socket
 import threading
+from typing import ClassVar
 
 import pytest
 from scipy import sparse
@@ -157,6 +158,45 @@ def test_only_what_is_missing_is_begun_ahead_and_of_what_was_written(make):
     )
     campaign.measure(asks[0])
     assert evaluator.ahead == [written[1].digest]
+
+
+class Foreseeing(FakeAuthor):
+    """Remembers what it was told is coming."""
+
+    told: ClassVar[list[tuple[str, str, bool]]] = []
+
+    def foresee(self, coming, alone=True):
+        self.told += [(one.op.value, one.matrix.name, alone) for one in coming]
+        if self.name == "mute":
+            raise RuntimeError("no model is loaded")
+
+
+def test_an_author_is_told_what_will_be_asked_of_it_and_is_not_on_record(make):
+    Foreseeing.told.clear()
+    specs = [MatrixSpec(name, "f", build(2)) for name in ("m", "next")]
+    authors = (FakeAuthor("a"), Foreseeing("learner", Kind.MODEL), Foreseeing("mute", Kind.MODEL))
+
+    def done(asks):
+        first, *_ = [a for a in asks if a.author == "learner"]
+        return {first.key: [missing("c", first, 0, "told to be")]}
+
+    campaign, _, asks = make(specs, authors, (Op.SPMV, Op.SPMM), done=done)
+    learner = Foreseeing.told[:3]
+    assert learner == [("spmm", "m", True), ("spmv", "next", True), ("spmm", "next", True)]
+    rows = [campaign.measure(one)[0] for one in asks]  # though one of them failed when told
+    assert [row.author for row in rows] == [one.author for one in asks]
+
+
+def test_models_that_foresee_are_judged_ahead_once_the_first_is_asked(make):
+    authors = (FakeAuthor("a"), Foreseeing("learner", Kind.MODEL), FakeAuthor("slow", Kind.MODEL))
+    spec = MatrixSpec("m", "f", build(2))
+    campaign, evaluator, asks = make(
+        [spec], authors, (Op.SPMV, Op.SPMM), kind_of_evaluator=Foresighted
+    )
+    campaign.measure(asks[0])
+    assert evaluator.ahead == [("spmv/m/f32", "a"), ("spmm32/m/f32", "a")]
+    campaign.measure(asks[1])
+    assert evaluator.ahead[2:] == [("spmv/m/f32", "learner"), ("spmm32/m/f32", "learner")]
 
 
 def test_a_matrix_that_cannot_be_built_leaves_rows_that_say_so(make):
