@@ -45,20 +45,10 @@ ui: $(READY)  ## Open the results in a browser
 	esac
 
 # --no-compile: of some 20,000 modules a run imports a tenth, and compiles those itself.
-# One pip uses one core, and most of its time goes by before it knows what to install. So two of them
-# first bring what the tested set names; the third, which decides, then finds it there. Where they
-# cannot, because the set is for another Python, it does all. Beside it the large packages are imported
-# once, or every test process would compile them at the same moment.
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-BRING := $(PIP) --no-compile --no-deps -r /dev/stdin 2>/dev/null
-IMPORT := $(BIN)/python 2>/dev/null -c
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade pip
-	$(if $(findstring train,$(EXTRAS)),awk -v RS= '/^# train/' constraints.txt | $(BRING) &) \
-	$(if $(findstring dev,$(EXTRAS)),awk -v RS= 'NR == 1' constraints.txt | $(BRING);) wait
-	$(IMPORT) 'import peft' & $(IMPORT) 'import mlflow.tracking; from trl import GRPOTrainer' & \
-	$(PIP) --no-compile -c constraints.txt -e ".[$(EXTRAS)]" && wait
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[$(EXTRAS)]"
 	touch $@
 
 clean:  ## Remove the environment and caches; results stay
