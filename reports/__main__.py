@@ -76,7 +76,7 @@ def _publish(parsed: argparse.Namespace) -> list[str]:
     store = Store(tracking_uri(Path.cwd()), parsed.experiment)
     campaigns = [store.campaign(name) for name in parsed.campaign]
     try:
-        runs = store.training()[: parsed.training]
+        runs = store.training()[: parsed.training] if parsed.training > 0 else []
         publish(campaigns, parsed.made_by, parsed.out, store.program, runs)
     except (PublishError, TrainedError) as error:
         raise ReportError(str(error)) from error

@@ -149,7 +149,7 @@ def costs(runs: Sequence[TrainingRun]) -> Table | None:
                 f"{tokens[-1][1] / 1e6:,.1f}" if "tokens" in run.curves else "",
                 "" if shown is None else f"{shown:.3f}",
                 f"{last['reward']:.3f}" if "reward" in last else "",
-                f"`{run.run}`",
+                f"`{run.run}`" if run.run else "",
             )
         )
     return Table(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import time
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ from suite.mlstore import failures, open_store
 FOLDER = "training"
 TAG = "sparserl.published"  # the digest of the file that a run was restored from
 AT_ONCE = 900  # metrics in one request; the store takes 1000
+_STAGES = ("pretrain", "sft", "rl")  # in the order of training
+_STATUSES = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")  # MLflow's
 
 
 class TrainedError(RuntimeError):
@@ -28,22 +31,29 @@ class TrainedError(RuntimeError):
 
 
 def save(runs: Sequence[TrainingRun], published: Path) -> None:
-    """Writes a file for each run, in place of the one of the same name."""
+    """Writes a file for each run, in place of the one of the same name.
+
+    Args:
+        runs: Newest first; of several with one name the newest stays.
+        published: The folder.
+    """
     folder = published / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    for run in runs:
+    for run in reversed(runs):
         name = re.sub(r"[^\w.-]+", "-", run.name).strip("-")
+        curves = {key: [(s, _written(v)) for s, v in curve] for key, curve in run.curves.items()}
+        text = json.dumps({**asdict(replace(run, run="")), "curves": curves}, allow_nan=False)
         with replacing(folder / f"{name}.json") as draft:
-            draft.write_text(json.dumps(asdict(replace(run, run=""))) + "\n", encoding="utf-8")
+            draft.write_text(text + "\n", encoding="utf-8")
 
 
 def load(published: Path) -> list[TrainingRun]:
-    """The runs of a published folder by the names of their files; none where it has none.
+    """The runs of a published folder, the last stage first; none where it has none.
 
     Raises:
         TrainedError: A file is not what ``save`` writes.
     """
-    return [_read(path) for path in _files(published)]
+    return sorted(map(_read, _files(published)), key=_stage, reverse=True)
 
 
 def restore(published: Path, uri: str) -> dict[str, str | None]:
@@ -60,11 +70,11 @@ def restore(published: Path, uri: str) -> dict[str, str | None]:
         TrainedError: A file is not what ``save`` writes.
         TrackingError: The store cannot be used.
     """
-    found: dict[str, str | None] = {}
-    for path in _files(published):
-        run = _read(path)
-        found[run.name] = _log(run, hashlib.sha256(path.read_bytes()).hexdigest(), uri)
-    return found
+    runs = [(path, _read(path)) for path in _files(published)]  # all, before any is logged
+    return {
+        run.name: _log(run, hashlib.sha256(path.read_bytes()).hexdigest(), uri)
+        for path, run in runs
+    }
 
 
 def _log(run: TrainingRun, digest: str, uri: str) -> str | None:
@@ -78,11 +88,7 @@ def _log(run: TrainingRun, digest: str, uri: str) -> str | None:
         start = end - int((run.seconds or 0) * 1000)
         made = client.create_run(experiment, start_time=start, run_name=run.name)
         key = str(made.info.run_id)
-        client.log_batch(
-            key,
-            params=[Param(name, value) for name, value in run.params.items()],
-            tags=[RunTag(TAG, digest)],
-        )
+        client.log_batch(key, params=[Param(name, value) for name, value in run.params.items()])
         points = [
             Metric(name, value, end, step)
             for name, curve in run.curves.items()
@@ -91,6 +97,7 @@ def _log(run: TrainingRun, digest: str, uri: str) -> str | None:
         for first in range(0, len(points), AT_ONCE):
             client.log_batch(key, metrics=points[first : first + AT_ONCE])
         client.set_terminated(key, run.status, end)
+        client.log_batch(key, tags=[RunTag(TAG, digest)])  # last: one cut off is logged anew
         return key
 
 
@@ -98,13 +105,31 @@ def _files(published: Path) -> list[Path]:
     return sorted((published / FOLDER).glob("*.json"))
 
 
+def _stage(run: TrainingRun) -> int:
+    stage = run.params.get("stage", "")
+    return _STAGES.index(stage) if stage in _STAGES else len(_STAGES)
+
+
+def _written(value: float) -> float | None:
+    """JSON has no other numbers than finite ones."""
+    return value if math.isfinite(value) else None
+
+
 def _read(path: Path) -> TrainingRun:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         curves = {
-            str(key): [(int(step), float(value)) for step, value in points]
+            str(key): [(int(step), math.nan if v is None else float(v)) for step, v in points]
             for key, points in data["curves"].items()
         }
-        return TrainingRun(**{**data, "curves": curves})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        run = TrainingRun(**{**data, "curves": curves})
+        texts = (run.name, run.run, *run.params.keys(), *run.params.values())
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("name and parameters must be texts")
+        if run.status not in _STATUSES:
+            raise ValueError(f"status {run.status!r} is none of {', '.join(_STATUSES)}")
+        if run.seconds is not None and not 0 <= run.seconds < math.inf:
+            raise ValueError(f"{run.seconds} seconds")
+        return run
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise TrainedError(f"{path}: no published training run ({error})") from error

@@ -309,16 +309,19 @@ class Campaign:
         begun = []
         for ask in ours:
             author = self._authors[ask.author]
-            if self._is_done(ask) or ask.key in self._written:
+            if self._is_done(ask):
                 continue
             if ask.kind is Kind.MODEL and not isinstance(author, Foresees):
                 continue
             problem = Problem(ask.op, matrix, ask.columns, ask.dtype)
+            done = {row.sample for row in self._done.get(ask.key, ())}
+            answers = self._written.get(ask.key)
             try:
-                self._ahead[ask.key] = author.write(problem, ask.samples)
+                answers = answers or author.write(problem, ask.samples)
             except Exception:  # told when its turn comes
                 continue
-            begun += [(problem, answer) for answer in self._ahead[ask.key]]
+            self._ahead[ask.key] = answers
+            begun += [(problem, a) for sample, a in enumerate(answers) if sample not in done]
         self.evaluator.evaluate_ahead(begun)
 
     def _refuse_another(self, matrix: Matrix) -> None:

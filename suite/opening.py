@@ -136,7 +136,7 @@ def _evaluator(config: pytest.Config, chosen: SuiteConfig) -> Evaluates:
 
 def _together(config: pytest.Config) -> int:
     """How many programs the emulator judges at a time; with xdist there are processes enough."""
-    return 1 if worker_of(config) else min(MOST_TOGETHER, os.cpu_count() or 1)
+    return 1 if worker_of(config) else min(MOST_TOGETHER, len(os.sched_getaffinity(0)))
 
 
 def is_wanted(config: pytest.Config) -> bool:

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,12 @@ import pytest
 from suite.mlstore import open_store
 
 gc.disable()  # of what is imported nothing is garbage, and there is much to look through
+
+with suppress(ImportError):  # what runs on a GPU alone can do without
+    from hypothesis import settings
+
+    settings.register_profile("shared", deadline=None)  # other processes use the cores too
+    settings.load_profile("shared")
 
 
 def pytest_collection_finish() -> None:

@@ -125,7 +125,7 @@ def _with_programs(
     from training import language, packing, tokenizer
     from training.corpus.documents import Document
 
-    texts = language.samples(count, seed, workers=os.cpu_count() or 1) if count else ()
+    texts = language.samples(count, seed, workers=len(os.sched_getaffinity(0))) if count else ()
     made = [Document(TEACHER, str(at), True, True, text) for at, text in enumerate(texts)]
     ids = tokenizer.encoded(words, [document.text for document in made])
     every = dict(zip((*documents, *made), (*encoded, *ids), strict=True))

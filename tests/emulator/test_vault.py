@@ -80,3 +80,11 @@ def test_what_is_remembered_can_be_read_inside_only(inside: bool, ending: int) -
         ctypes.string_at(address, 8)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == ending
+
+
+def test_pages_that_cannot_be_locked_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(Vault(1 << 20))
+    counted.read(1)
+    monkeypatch.setattr("suite.harness.emulator.vault._NOTHING", -1)  # no access the kernel knows
+    with pytest.raises(OSError, match="cannot be locked"):
+        counted.read(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -13,8 +13,7 @@ from suite.formats.bsr import Bsr
 from suite.formats.sell import Sell
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """One value slot: where it says it is, and which CSR entry fills it."""
 
     row: int

@@ -142,6 +142,24 @@ def test_who_was_asked_ahead_is_not_asked_again(make):
     assert asked == ["spmv/m/f32", "spmv/next/f32"]
 
 
+def test_only_what_is_missing_is_begun_ahead_and_of_what_was_written(make):
+    class Recording(Foresighted):
+        def evaluate_ahead(self, asked):
+            self.ahead += [answer.digest for _, answer in asked]
+
+    author = FakeAuthor("a", texts=tuple(script(us=at) for at in (1.0, 2.0, 3.0)))
+    written = [KernelProgram("a", script(us=10.0 * at), at) for at in range(3)]
+    campaign, evaluator, asks = make(
+        [MatrixSpec("m", "f", build(2))],
+        (author,),
+        done=lambda asks: earlier(asks, 0, 2, answers=3),
+        written=lambda asks: {asks[0].key: written},
+        kind_of_evaluator=Recording,
+    )
+    campaign.measure(asks[0])
+    assert evaluator.ahead == [written[1].digest]
+
+
 class Foreseeing(FakeAuthor):
     """Remembers what it was told is coming."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 
@@ -16,7 +17,7 @@ import numpy as np
 _NOTHING, _READING = 0, 1  # PROT_NONE, PROT_READ
 _APART = 64  # bytes, a multiple of which every array starts at
 
-_LIBRARY = ctypes.CDLL(None)
+_LIBRARY = ctypes.CDLL(None, use_errno=True)
 _Arrays = tuple[np.ndarray, ...]
 
 
@@ -78,7 +79,13 @@ def _padded(array: np.ndarray) -> int:
 
 
 def _protect(arrays: _Arrays, access: int) -> None:
-    """Of all the pages that the arrays lie in, which begin with the first one."""
+    """Of all the pages that the arrays lie in, which begin with the first one.
+
+    Raises:
+        OSError: The kernel refuses; the pages are as they were.
+    """
     length = sum(map(_padded, arrays))
-    if length:
-        _LIBRARY.mprotect(ctypes.c_void_p(arrays[0].ctypes.data), ctypes.c_size_t(length), access)
+    start = ctypes.c_void_p(arrays[0].ctypes.data)
+    if length and _LIBRARY.mprotect(start, ctypes.c_size_t(length), access) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"the vault cannot be locked or opened: {os.strerror(code)}")
