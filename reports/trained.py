@@ -17,11 +17,10 @@ from pathlib import Path
 
 from reports.source import TRAINING, TrainingRun
 from suite.harness.files import replacing
-from suite.mlstore import failures, open_store
+from suite.mlstore import failures, log_metrics, open_store
 
 FOLDER = "training"
 TAG = "sparserl.published"  # the digest of the file that a run was restored from
-AT_ONCE = 900  # metrics in one request; the store takes 1000
 _STAGES = ("pretrain", "sft", "rl")  # in the order of training
 _STATUSES = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")  # MLflow's
 
@@ -94,8 +93,7 @@ def _log(run: TrainingRun, digest: str, uri: str) -> str | None:
             for name, curve in run.curves.items()
             for step, value in curve
         ]
-        for first in range(0, len(points), AT_ONCE):
-            client.log_batch(key, metrics=points[first : first + AT_ONCE])
+        log_metrics(client, key, points)
         client.set_terminated(key, run.status, end)
         client.log_batch(key, tags=[RunTag(TAG, digest)])  # last: one cut off is logged anew
         return key

@@ -17,7 +17,7 @@ import socket
 import sqlite3
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +26,11 @@ from urllib.parse import urlsplit
 from filelock import FileLock
 
 if TYPE_CHECKING:
+    from mlflow.entities import Metric
     from mlflow.tracking import MlflowClient
 
 EXPERIMENT = "sparserl-bench"
+_METRICS_AT_ONCE = 900
 ANSWER_SECONDS = 4.0  # a server that takes longer to answer counts as unreachable
 _QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -170,3 +172,9 @@ def _knock(uri: str) -> None:
         connection.getresponse()
     finally:
         connection.close()
+
+
+def log_metrics(client: MlflowClient, run: str, metrics: Sequence[Metric]) -> None:
+    """Logs any number of points; the store takes 1,000 in one request."""
+    for first in range(0, len(metrics), _METRICS_AT_ONCE):
+        client.log_batch(run, metrics=metrics[first : first + _METRICS_AT_ONCE])

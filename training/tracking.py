@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suite.harness.files import replacing
-from suite.mlstore import TrackingError, failures, masked, open_store, tracking_uri
+from suite.mlstore import TrackingError, failures, log_metrics, masked, open_store, tracking_uri
 from training.curve import Point
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 EXPERIMENT = "sparserl-training"
 STATE = "tracking.json"
-AT_ONCE = 900  # metrics in one request; the store takes 1000
 
 
 class RunLog:
@@ -93,8 +92,7 @@ class RunLog:
             if point.step > logged
             for name, value in point.figures.items()
         ]
-        for start in range(0, len(new), AT_ONCE):
-            self._client.log_batch(self._run, metrics=new[start : start + AT_ONCE])
+        log_metrics(self._client, self._run, new)
         if points:
             self._remember(points[-1].step)
         if status:
