@@ -28,7 +28,7 @@ def anchor(device: Device, posed: Posed) -> None:
     """
     ref, csr = posed.ref, posed.matrix.csr
     dtype, columns = ref.dtype.numpy, ref.columns
-    if max(posed.dense.nbytes, posed.output.nbytes) > MOST_BYTES or not csr.nnz:
+    if max(posed.dense.nbytes, posed.output.nbytes) > MOST_BYTES or not csr.nnz * columns:
         return
     rows = block(csr.indptr, PRODUCTS // columns)
     posed.use(OWN)

@@ -72,6 +72,13 @@ def test_a_check_that_is_right_passes_and_leaves_nothing_behind(
     assert device.live == before
 
 
+def test_no_dense_columns_are_no_rows_to_compare(
+    pose: Callable[..., tuple[HostDevice, Posed]],
+) -> None:
+    device, posed = pose(columns=0)
+    anchor(device, posed)
+
+
 @pytest.mark.parametrize(
     "change",
     [
