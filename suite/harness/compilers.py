@@ -57,6 +57,7 @@ class Compilers:
             CompileError: The compiler refuses it.
             CompilerGaveUp: The compiler hung or died on it, now or earlier.
             CompilerUnavailable: There is none.
+            WorkerDied: Somebody killed its process, twice.
             WorkerUnavailable: Its process could not be started.
             CancelledError: ``close`` was called meanwhile.
             RuntimeError: ``close`` was called before.
@@ -79,6 +80,8 @@ class Compilers:
         except WorkerTimeout:
             raise CompilerGaveUp(self._note_hang(source)) from None
         except WorkerDied as death:
+            if death.killed:
+                raise
             reason = f"the compiler died of this program twice: {death}"
             self._gave_up[_key(source)] = reason
             raise CompilerGaveUp(reason) from None

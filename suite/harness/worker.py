@@ -36,7 +36,15 @@ _MAKER = ThreadPoolExecutor(1, "worker-maker")
 
 
 class WorkerDied(RuntimeError):
-    """The process ended instead of answering."""
+    """The process ended instead of answering.
+
+    Attributes:
+        killed: Whether somebody ended it, as a host that is out of memory does; no program can.
+    """
+
+    def __init__(self, message: str, *, killed: bool = False) -> None:
+        super().__init__(message)
+        self.killed = killed
 
 
 class WorkerTimeout(RuntimeError):
@@ -167,10 +175,11 @@ class Worker:
             process = self._process
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process and process.wait(5)
-            ending = _ending(process.poll() if process else None)
+            code = process.poll() if process else None
             self.close()
             raise WorkerDied(
-                f"the {self._service.rpartition(':')[2]} process ended ({ending})"
+                f"the {self._service.rpartition(':')[2]} process ended ({_ending(code)})",
+                killed=code == -signal.SIGKILL,
             ) from error
         except BaseException:
             self.close()  # interrupted: its answer must not be taken for the next one's

@@ -12,6 +12,7 @@ from suite.evaluation import Status
 from suite.harness.device import DeviceFault
 from suite.harness.emulator.build import (
     Builder,
+    CompilerStopped,
     EmulatorUnavailable,
     Limits,
     UnsupportedProgram,
@@ -166,6 +167,35 @@ def test_a_compiler_that_is_given_up_leaves_no_process_behind(tmp_path: Path) ->
         builder.program(GOOD, [("k", 1)])
     helper = Path("/proc", (tmp_path / "helper").read_text().strip(), "stat")
     assert not helper.exists() or helper.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "g++: fatal error: Killed signal terminated program cc1plus",
+        "collect2: fatal error: ld terminated with signal 9 [Killed]",
+        "program.cu:2:6: fatal error: error writing to a.s: No space left on device",
+        "a.s: Fatal error: can't write 8 bytes to section .text: 'No space left on device'",
+        "/usr/bin/ld: final link failed: No space left on device",
+        None,
+    ],
+)
+def test_a_compiler_that_the_host_stopped_says_nothing_of_the_program(
+    tmp_path: Path, said: str | None
+) -> None:
+    compiler, words = tmp_path / "stopped", tmp_path / "words"
+    words.write_text(f"{said}\n")
+    ending = f"cat {words} >&2; exit 1" if said else "kill -9 $$"
+    compiler.write_text(f"#!/bin/sh\ncase $1 in --version) exec g++ $1;; esac\n{ending}\n")
+    compiler.chmod(0o755)
+    with pytest.raises(CompilerStopped, match="the host stopped"):
+        Builder(tmp_path / "cache", str(compiler)).program(GOOD, [("k", 1)])
+
+
+def test_what_a_program_says_of_the_host_is_its_own(cache: Path) -> None:
+    said = "\n#error fatal error: No space left on device\n"
+    with pytest.raises(UnsupportedProgram, match="No space left"):
+        Builder(cache).program(GOOD + said, [("k", 1)])
 
 
 def test_a_launch_with_the_wrong_number_of_arguments_is_refused(cache: Path) -> None:

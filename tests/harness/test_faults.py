@@ -25,7 +25,8 @@ from suite.matrices.base import Matrix, canonical
 from suite.problem import DType, Op, Problem
 from tests.harness.samples import GOOD, PROBLEM, SIGNATURE, SUM, body, matrix, verdict
 
-DIED = WorkerDied("the compiler process ended (SIGKILL)")
+DIED = WorkerDied("the compiler process ended (SIGSEGV)")
+KILLED = WorkerDied("the compiler process ended (SIGKILL)", killed=True)
 
 
 def failing(
@@ -118,7 +119,7 @@ def test_a_host_without_a_compiler_is_not_the_programs(
 @pytest.mark.parametrize(
     ("errors", "says"),
     [
-        ([DIED, DIED], r"the compiler died of this program twice: .*SIGKILL"),
+        ([DIED, DIED], r"the compiler died of this program twice: .*SIGSEGV"),
         ([DIED, WorkerTimeout("no answer")], r"the compiler did not finish within 30 s"),
         ([WorkerTimeout("no answer")], r"the compiler did not finish within 30 s"),
     ],
@@ -134,6 +135,15 @@ def test_a_program_that_the_compiler_cannot_survive_is_a_compile_error_and_asked
         assert found.status is Status.COMPILE_ERROR
         assert re.search(says, found.error)
     assert asked() == len(errors)
+
+
+def test_a_compiler_that_is_killed_again_and_again_is_no_fault_of_the_program(
+    evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = GOOD + "// killed\n"
+    failing(monkeypatch, "compile", [KILLED] * 4)
+    assert verdict(evaluator, text).status is Status.INFRASTRUCTURE_ERROR
+    assert verdict(evaluator, text).ok
 
 
 def test_times_are_milliseconds_and_wall_time_leaves_the_compiler_out(

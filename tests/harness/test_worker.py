@@ -99,15 +99,17 @@ def test_a_hang_is_ended_in_time_and_the_next_call_gets_a_fresh_process(worker: 
 
 @pytest.mark.parametrize("code", [0, 3])
 def test_a_death_is_told_with_its_exit_code(worker: Worker, code: int) -> None:
-    with pytest.raises(WorkerDied, match=f"exit code {code}"):
+    with pytest.raises(WorkerDied, match=f"exit code {code}") as died:
         worker.call("die", code, timeout=10)
+    assert not died.value.killed
     assert worker.call("hello", timeout=10) == "hello world"
 
 
 def test_a_killed_process_is_told_by_its_signal(worker: Worker) -> None:
     os.kill(worker.call("pid", timeout=10), signal.SIGKILL)
-    with pytest.raises(WorkerDied, match="SIGKILL"):
+    with pytest.raises(WorkerDied, match="SIGKILL") as died:
         worker.call("hello", timeout=10)
+    assert died.value.killed
 
 
 def test_an_interrupted_call_leaves_no_late_answer_to_the_next(worker: Worker) -> None:

@@ -6,6 +6,7 @@ so that processes may share a cache folder and an interrupted build leaves nothi
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import math
 import os
@@ -48,6 +49,12 @@ _PROGRAM_FLAGS = (
     "--param=tsan-instrument-func-entry-exit=0",
 )
 
+# Those of its messages that are about the host; a program's own words are in none of these places.
+_FULL = "|".join(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN)))
+_OF_THE_HOST = re.compile(
+    rf"^\S+: (?:fatal error|final link failed): (?:Killed signal |.*signal 9 |.*(?:{_FULL})'?$).*",
+    re.IGNORECASE | re.MULTILINE,
+)
 _UNDEFINED = re.compile(r"undefined reference to [`'](\w+)")
 # Device functions that the emulator lacks, and that a program may declare itself.
 _OF_THE_GPU = frozenset({"malloc", "free", "vprintf", "__assertfail"})
@@ -63,6 +70,10 @@ class UnsupportedProgram(DeviceFault):
 
     def __init__(self, reason: str) -> None:
         super().__init__(Status.NOT_APPLICABLE, f"the emulator cannot run this program: {reason}")
+
+
+class CompilerStopped(RuntimeError):
+    """The host ended the compiler or had no room for its files: nothing is known of the program."""
 
 
 class _CompilerError(Exception):
@@ -141,6 +152,7 @@ class Builder:
                 loaded (``load_error``).
             UnsupportedProgram: The compiler refused the program, or took too long over it.
             EmulatorUnavailable: There is no compiler.
+            CompilerStopped: It was killed, or a disk is full.
         """
         entries = "".join(f"EMU_ENTRY({name}, {count})\n" for name, count in sorted(set(kernels)))
         text = f'{source}\n#line 1 "entries"\n{entries}'
@@ -286,8 +298,15 @@ class Builder:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
-        if process.returncode != 0:
-            raise _CompilerError(first_error(said) or f"{self.compiler}: {said.strip()[-200:]}")
+        if process.returncode == 0:
+            return
+        stopped = _OF_THE_HOST.search(said)
+        if stopped or process.returncode == -signal.SIGKILL:
+            how = stopped[0] if stopped else "killed"
+            raise CompilerStopped(
+                f"the host stopped {self.compiler} ({how}); is there room in memory and on disk?"
+            )
+        raise _CompilerError(first_error(said) or f"{self.compiler}: {said.strip()[-200:]}")
 
 
 def first_error(said: str) -> str:
