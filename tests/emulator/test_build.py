@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from pathlib import Path
 
@@ -23,6 +24,13 @@ from suite.harness.emulator.elf import undefined_thread_locals
 from tests.emulator.lab import PRELUDE, Lab, ints, kernel, program
 
 GOOD = PRELUDE + kernel("int* y", "y[threadIdx.x] = 1;")
+
+
+def replace(kept: Path, contents: bytes) -> None:
+    """Puts other contents into the cache as if they had been made there."""
+    kept.write_bytes(contents)
+    digest = hashlib.blake2b(contents, digest_size=16).hexdigest()
+    kept.with_name(f"{kept.name}.digest").write_text(digest)
 
 
 def test_a_program_is_compiled_once(cache: Path) -> None:
@@ -54,11 +62,27 @@ def test_the_header_is_read_once_for_all_programs(tmp_path: Path) -> None:
     Builder(tmp_path).program(GOOD, [("k", 1)])
     (read,) = tmp_path.glob("header-*.hpp.gch")
     assert read.with_suffix("").is_file()  # the text, for a compiler that cannot use it
-    read.with_suffix("").write_text("#error read again\n")
+    replace(read.with_suffix(""), b"#error read again\n")
     Builder(tmp_path).program(GOOD + "\n", [("k", 1)])
-    read.write_bytes(b"of another compiler")
+    replace(read, b"of another compiler")
     with pytest.raises(UnsupportedProgram, match="read again"):
         Builder(tmp_path).program(GOOD + "\n\n", [("k", 1)])
+
+
+def test_what_is_damaged_in_the_cache_is_made_anew(tmp_path: Path) -> None:
+    def made() -> set[str]:
+        Builder(tmp_path).program(GOOD, [("k", 1)])
+        digests = {path.name: path.read_text() for path in tmp_path.glob("*.digest")}
+        for name, digest in digests.items():
+            contents = (tmp_path / name).with_suffix("").read_bytes()
+            assert digest == hashlib.blake2b(contents, digest_size=16).hexdigest()
+        return set(digests)
+
+    names = made()
+    for damage in (lambda whole: whole[: len(whole) // 2], lambda whole: bytes(len(whole))):
+        for kept in list(tmp_path.iterdir()):
+            kept.write_bytes(damage(kept.read_bytes()))
+        assert made() == names
 
 
 def test_a_missing_compiler_is_named_with_what_to_install(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Turns CUDA program texts into shared objects with the host's C++ compiler, and remembers them.
 
 Every object is named by a digest of all that went into it, written under another name and renamed,
-so that processes may share a cache folder and an interrupted build leaves nothing half done.
+so that processes may share a cache folder and an interrupted build leaves nothing half done. Beside
+it lies a digest of its contents: what is damaged is made anew.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from suite.evaluation import Status
 from suite.harness.device import DeviceFault
 from suite.harness.emulator.elf import initialiser_bytes, undefined_thread_locals
+from suite.harness.files import replacing
 from suite.harness.processes import environment
 
 SHARED_BYTES = 232448  # dynamic shared memory of a block, at most; that of sm_90
@@ -249,12 +251,14 @@ class Builder:
         return self.cache / f"{kind}-{digest.hexdigest()}{ending}"
 
     def _make(self, target: Path, build: Callable[[str], object]) -> Path:
-        if not target.exists():
+        if not _whole(target):
             self.cache.mkdir(parents=True, exist_ok=True)
             handle, draft = tempfile.mkstemp(dir=self.cache, prefix="draft-", suffix=target.suffix)
             os.close(handle)
             try:
                 build(draft)
+                with replacing(_digest_of(target)) as digest:
+                    digest.write_text(_digest(Path(draft)), "utf-8")
                 os.replace(draft, target)
             finally:
                 Path(draft).unlink(missing_ok=True)
@@ -307,6 +311,22 @@ class Builder:
                 f"the host stopped {self.compiler} ({how}); is there room in memory and on disk?"
             )
         raise _CompilerError(first_error(said) or f"{self.compiler}: {said.strip()[-200:]}")
+
+
+def _whole(target: Path) -> bool:
+    """Whether a file is there and as it was written; a host that lost power may have cut it."""
+    try:
+        return _digest_of(target).read_text("utf-8") == _digest(target)
+    except (OSError, ValueError):
+        return False
+
+
+def _digest_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.digest")
+
+
+def _digest(path: Path) -> str:
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
 
 
 def first_error(said: str) -> str:
