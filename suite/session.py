@@ -7,6 +7,7 @@ With pytest-xdist the workers measure and the controller keeps the record: it al
 from __future__ import annotations
 
 import secrets
+import shlex
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -226,7 +227,8 @@ class Session:
 
     def _lost(self, what: str) -> None:
         self._tracker = None
-        self.warnings.append(f"{what}; import with: python -m suite import {self.folder}")
+        folder = shlex.quote(str(self.folder))
+        self.warnings.append(f"{what}; import with: python -m suite import {folder}")
 
 
 def options(config: SuiteConfig) -> Mapping[str, Any]:

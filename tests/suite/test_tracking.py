@@ -5,7 +5,9 @@ import math
 import os
 import signal
 import socket
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -173,6 +175,43 @@ def test_a_password_in_the_address_is_not_shown():
     with pytest.raises(TrackingError) as caught:
         open_store("http://me:secret@127.0.0.1:9")
     assert "secret" not in str(caught.value)
+
+
+class Answering(BaseHTTPRequestHandler):
+    """A server that knows one experiment and one run."""
+
+    def do_GET(self):
+        info = {"run_id": "1", "run_uuid": "1", "experiment_id": "1", "run_name": "campaign"}
+        experiment = {"experiment_id": "1", "name": EXPERIMENT, "lifecycle_stage": "active"}
+        known = {"experiment": experiment, "run": {"info": info, "data": {}}, "run_info": info}
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(known).encode())
+
+    def do_POST(self):
+        self.do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_nothing_is_printed_for_a_run_that_ends_on_a_server(capsys):
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        client, _ = open_store(f"http://me:secret@127.0.0.1:{server.server_port}")
+        client.set_terminated("1", "FINISHED")
+        server.shutdown()
+    assert capsys.readouterr().out == ""
+
+
+def test_the_command_that_imports_a_folder_with_a_space_in_its_name_can_be_pasted(
+    run, suite_dir, monkeypatch
+):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///:memory:")
+    result = run("good", "--suite-tracking=on", "--suite-folder=of mine")
+    (folder,) = (suite_dir.path / "of mine").iterdir()
+    result.stdout.fnmatch_lines([f"WARNING: *python -m suite import '{folder}'"])
 
 
 def test_the_default_store_is_a_file_where_pytest_was_started(tmp_path, monkeypatch):
