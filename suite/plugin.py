@@ -58,6 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group(name): items for one process (pytest-xdist)")
     replay.allow_only_with_workers(config)
     if is_wanted(config):
+        replay.check_json(config)
         try:
             session_of(config)
         except ConfigError as error:

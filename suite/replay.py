@@ -8,7 +8,10 @@ in this module.
 
 from __future__ import annotations
 
+import errno
 import math
+import os
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -101,6 +104,25 @@ def allow_only_with_workers(config: pytest.Config) -> None:
     if distributed and config.getoption("benchmark_only", False):
         config.option.benchmark_only = False
         config.option.suite_benchmark_only = True
+
+
+def check_json(config: pytest.Config) -> None:
+    """Whether ``--benchmark-json`` can be written, which pytest-benchmark asks after measuring.
+
+    Raises:
+        UsageError: Not there.
+    """
+    path = config.getoption("benchmark_json", None)
+    if path is None:
+        return
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        why = f"--benchmark-json: {path} cannot be written: {error.strerror}"
+        raise pytest.UsageError(why) from error
 
 
 def skip_others(

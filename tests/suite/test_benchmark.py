@@ -92,6 +92,17 @@ def test_json_is_written_even_where_nothing_was_right(run, strict_json):
     assert [row["status"] for row in data["suite_rows"]] == ["wrong_result"] * 2
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [("absent/out.json", "No such file or directory"), (".", "Is a directory")],
+)
+def test_json_that_cannot_be_written_is_told_before_anything_is_measured(run, suite_dir, path, why):
+    result = run("good", f"--benchmark-json={path}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert result.errlines[-2:] == [f"ERROR: --benchmark-json: {path} cannot be written: {why}", ""]
+    assert not (suite_dir.path / ".suite").exists()
+
+
 def test_a_later_run_is_compared_with_a_saved_one(run, on_gpu):
     run("good", "--suite-matrices=one.mtx", "--benchmark-save=before")
     result = run("good", "--suite-matrices=one.mtx", "--benchmark-compare=0001")
