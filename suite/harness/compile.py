@@ -11,6 +11,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from io import StringIO
@@ -213,11 +214,9 @@ class Cache:
     def compile(self, source: str, target: Target) -> Compiled:
         """``compile_source``, from the cache where it has been done before."""
         path = self._path(source, target)
-        if path.exists():
-            try:
-                return self._read(path, source)
-            except (ValueError, KeyError, TypeError):
-                path.unlink(missing_ok=True)  # torn or from another version: compile again
+        # Where it is torn, another user's or from another version, it is compiled again.
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return self._read(path, source)
         try:
             compiled = compile_source(source, target)
             if len(compiled.cubin) > self._most:
@@ -240,7 +239,7 @@ class Cache:
     def _write(self, path: Path, facts: dict[str, object], code: bytes) -> None:
         digest = hashlib.blake2b(code, digest_size=16).hexdigest()
         head = json.dumps({**facts, "digest": digest}).encode()
-        with replacing(path) as draft:
+        with suppress(OSError), replacing(path) as draft:
             draft.write_bytes(head + b"\n" + code)
 
     def _read(self, path: Path, source: str) -> Compiled:

@@ -85,6 +85,13 @@ def test_what_is_damaged_in_the_cache_is_made_anew(tmp_path: Path) -> None:
         assert made() == names
 
 
+def test_a_cache_that_cannot_be_written_is_named_with_what_to_do(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("a file")
+    with pytest.raises(EmulatorUnavailable, match=f"^{taken}/emulator: .*XDG_CACHE_HOME"):
+        EmulatorDevice(taken / "emulator")
+
+
 def test_a_missing_compiler_is_named_with_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(EmulatorUnavailable, match=r"'g\+\+-0'.*not on PATH; install g\+\+"):
         EmulatorDevice(tmp_path, builder=Builder(tmp_path, compiler="g++-0"))

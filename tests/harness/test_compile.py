@@ -159,6 +159,13 @@ def test_a_torn_cache_file_is_compiled_anew(tmp_path) -> None:
     assert cache.compile(source(), Target()).cubin == whole
 
 
+def test_a_cache_that_can_be_neither_read_nor_written_costs_only_time(tmp_path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("a file")
+    cache = Cache(taken)
+    assert cache.compile(source(), Target()).cubin == cache.compile(source(), Target()).cubin
+
+
 def test_architectures_do_not_share_cache_entries(tmp_path) -> None:
     cache = Cache(tmp_path)
     cache.compile(source(), Target("sm_90"))

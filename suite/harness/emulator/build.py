@@ -252,9 +252,7 @@ class Builder:
 
     def _make(self, target: Path, build: Callable[[str], object]) -> Path:
         if not _whole(target):
-            self.cache.mkdir(parents=True, exist_ok=True)
-            handle, draft = tempfile.mkstemp(dir=self.cache, prefix="draft-", suffix=target.suffix)
-            os.close(handle)
+            draft = self._draft(target.suffix)
             try:
                 build(draft)
                 with replacing(_digest_of(target)) as digest:
@@ -263,6 +261,18 @@ class Builder:
             finally:
                 Path(draft).unlink(missing_ok=True)
         return target
+
+    def _draft(self, suffix: str) -> str:
+        try:
+            self.cache.mkdir(parents=True, exist_ok=True)
+            handle, draft = tempfile.mkstemp(dir=self.cache, prefix="draft-", suffix=suffix)
+        except OSError as error:
+            raise EmulatorUnavailable(
+                f"{self.cache}: {error.strerror}; compiled programs are kept there:"
+                " make it a folder that can be written, or let XDG_CACHE_HOME name another"
+            ) from error
+        os.close(handle)
+        return draft
 
     def _build_native(self, arguments: Sequence[str]) -> None:
         try:
