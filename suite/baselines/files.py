@@ -95,6 +95,8 @@ def from_path(path: Path) -> FileAuthor:
 
 
 def _read(path: Path) -> str:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise AuthorFileError(f"{path}: is a device or a pipe; give a .cu file")
     try:
         text = path.read_bytes().decode("utf-8")
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +134,14 @@ def test_a_file_that_cannot_be_an_author_says_what_is_wrong(
     (tmp_path / name).write_bytes(content)
     with pytest.raises(AuthorFileError, match=message):
         from_path(tmp_path / name)
+
+
+def test_what_may_never_end_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "zero.cu").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe.cu")
+    for name in ("zero.cu", "pipe.cu"):
+        with pytest.raises(AuthorFileError, match=f"{name}: is a device or a pipe"):
+            from_path(tmp_path / name)
 
 
 def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path: Path) -> None:
