@@ -51,6 +51,7 @@ from reports.theme import FONTS
 
 MARGIN = 20 * mm
 WIDTH = A4[0] - 2 * MARGIN
+_CONTINUED = "    "
 _LARGEST, _READABLE, _SMALLEST = 8.2, 6.0, 5.4  # points, of a table
 _NARROWEST = 0.14  # share of the width that a wrapped text keeps at least
 _FAMILIES = {
@@ -209,14 +210,23 @@ def _block(block: Block, numbers: dict[Block, int], spots: list[_Spot]) -> list[
 
 
 def _listing(block: Listing) -> list[Any]:
-    lines: list[str] = [""]
+    style = ParagraphStyle("program", fontName="Program", fontSize=6.6, leading=8.6)
+    columns = int(WIDTH / pdfmetrics.stringWidth("0", style.fontName, style.fontSize))
+    lines, room = [""], columns
     for piece, colour in coloured(block):
         for at, part in enumerate(piece.split("\n")):
             if at:
                 lines.append("")
-            shown = escape(part.expandtabs(2))
-            lines[-1] += f'<font color="{colour}">{shown}</font>' if colour and shown else shown
-    style = ParagraphStyle("program", fontName="Program", fontSize=6.6, leading=8.6)
+                room = columns
+            left = part.expandtabs(2)
+            while left:
+                if not room:  # what is past the page's edge nobody could read
+                    lines.append(_CONTINUED)
+                    room = columns - len(_CONTINUED)
+                shown, left = left[:room], left[room:]
+                room -= len(shown)
+                text = escape(shown)
+                lines[-1] += f'<font color="{colour}">{text}</font>' if colour else text
     folded = [XPreformatted(line or " ", style) for line in lines]
     caption = [_set(block.caption, _style(8.5, 10.6, after=3))] if block.caption else []
     return [*caption, *folded, Spacer(1, 7)]

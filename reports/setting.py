@@ -57,9 +57,11 @@ def repetition(campaign: Campaign, timed: bool) -> str:
     typed = shlex.join(found) if isinstance(found, list) else str(found)
     if not typed:
         return ""
+    models = any(row.kind is Kind.MODEL for row in campaign.rows)
+    extras = ",".join(["dev"] + ["gpu"] * timed + ["train"] * models)
     lines = [
         f"git checkout {campaign.facts.get('commit', 'unknown')}",
-        f"pip install -c constraints.txt -e '.[{'dev,gpu' if timed else 'dev'}]'",
+        f"pip install -c constraints.txt -e '.[{extras}]'",
         typed,
     ]
     if re.search(r"--suite-tracking[ =]off", typed):

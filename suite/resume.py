@@ -29,7 +29,8 @@ LATEST = "latest"
 OPTION = "--suite-resume"
 _IDENTITY, _FINISHED = "identity.json", "finished"
 _SOURCES = (".py", ".cu", ".h", ".hpp", ".cpp", ".json")
-_PACKAGES = ("numpy", "scipy", "pyamg", "scikit-fem", "networkx", "cuda-", "nv", "pycuda")
+_COMPUTE = ("numpy", "scipy", "pyamg", "scikit-fem", "networkx", "torch", "transformers", "peft")
+_PACKAGES = (*_COMPUTE, "cuda-", "nv", "pycuda")
 _DEVICE = ("kind", "name", "arch", "multiprocessors", "memory_bytes", "driver", "compiler")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from matplotlib.figure import Figure as Drawing
 from pypdf import PdfReader
+from reportlab.pdfbase import pdfmetrics
 
 from reports import html, latex, pdf
 from reports.document import (
@@ -129,6 +130,14 @@ def test_no_table_is_wider_than_its_page() -> None:
         pdf.document(Document("t", "s", [Section("a", [table])]), {})
         _, widths = pdf.fitting(table)
         assert sum(widths) <= pdf.WIDTH + 0.01
+
+
+def test_no_line_of_a_listing_is_cut_at_the_edge_of_its_page() -> None:
+    (text,) = pages([Listing("x", "", f"pytest {'x' * 400}\nend\n", "")])
+    lines = text.splitlines()
+    assert text.count("x") == 400
+    assert pdfmetrics.stringWidth(max(lines, key=len), "Program", 6.6) <= pdf.WIDTH
+    assert "end" in lines
 
 
 def test_a_table_that_is_broken_leaves_no_row_alone() -> None:

@@ -72,7 +72,13 @@ def test_how_to_repeat_it_can_be_typed() -> None:
     (commands,) = (b for b in made(on_gpu()).blocks() if isinstance(b, Listing))
     assert "pytest suite --suite-matrices 'a b'" in commands.text
     assert "git checkout 0123456789abcdef" in commands.text
+    assert "-e '.[dev,gpu]'" in commands.text
     assert "suite import" not in commands.text
+
+
+def test_what_models_need_is_installed_before_it_is_repeated() -> None:
+    (commands,) = (b for b in made(with_models()).blocks() if isinstance(b, Listing))
+    assert "-e '.[dev,gpu,train]'" in commands.text
 
 
 def test_what_was_measured_without_mlflow_is_imported_before_its_report_is_built() -> None:
