@@ -142,8 +142,12 @@ def load(folder: Path) -> Before:
     Raises:
         ConfigError: It cannot be read.
     """
+    path = folder / _IDENTITY
     try:
-        known = json.loads((folder / _IDENTITY).read_text(encoding="utf-8"))
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{OPTION}: {path}: {error}; measure anew") from error
+    try:
         record = read(folder)
     except (OSError, ValueError, JournalError) as error:
         raise ConfigError(f"{OPTION}: {error}") from error

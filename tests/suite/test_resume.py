@@ -312,6 +312,14 @@ def test_a_campaign_of_a_version_that_could_not_resume_says_so(stopped):
         resume.find(folder.parent, resume.LATEST)
 
 
+@pytest.mark.parametrize("name", ["identity.json", "campaign.json"])
+def test_a_damaged_file_of_a_campaign_is_named(stopped, name):
+    (folder,) = stopped.campaigns()
+    (folder / name).write_text("{")
+    with pytest.raises(ConfigError, match=f"^--suite-resume: {folder / name}: "):
+        resume.load(folder)
+
+
 def test_a_torn_last_line_is_measured_again_and_not_glued_to_the_next(stopped, monkeypatch):
     (folder,) = stopped.campaigns()
     with (folder / "rows-main.jsonl").open("a") as file:
