@@ -250,13 +250,13 @@ def _read(path: Path) -> pa.Table | None:
     return table if table.num_rows else None
 
 
-def read_pairs(folder: Path) -> pa.Table:
-    """All right programs of a folder with the matrices that they are for.
+def read_pairs(*folders: Path) -> pa.Table:
+    """All right programs of some folders with the matrices that they are for.
 
     Raises:
-        TrainingError: There are none.
+        TrainingError: One has none.
     """
-    verdicts = read_verdicts(folder)
+    verdicts = pa.concat_tables(map(read_verdicts, folders))
     return verdicts.filter(pc.equal(verdicts["status"], Status.OK.value))
 
 

@@ -19,7 +19,7 @@ class RatesConfig(Subject):
     ops: Annotated[str, "operations, with their columns"] = "spmv,spmm32,spmm128"
     samples: Annotated[int, "programs for each problem"] = 16
     temperature: Annotated[float, "at which they are drawn"] = 0.8
-    pairs: Annotated[Path | None, "training pairs, to tell what is new"] = None
+    pairs: Annotated[tuple[Path, ...], "folders of training pairs, to tell what is new"] = ()
     rows: Annotated[int, "of a batch; 0: 1024 on a GPU, 8 elsewhere"] = 0
     limit: Annotated[int, "tokens of a program, at most"] = 1024
     judge: Annotated[Literal["auto", "cuda", "emulator"], "what verifies"] = "auto"

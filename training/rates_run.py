@@ -158,7 +158,5 @@ def _part(config: RatesConfig, matrix: str) -> Path:
     return config.out / DONE / f"{matrix}.parquet"
 
 
-def _known(pairs: Path | None) -> frozenset[str] | None:
-    if pairs is None:
-        return None
-    return frozenset(read_pairs(pairs)["normal_digest"].to_pylist())
+def _known(pairs: Sequence[Path]) -> frozenset[str] | None:
+    return frozenset(read_pairs(*pairs)["normal_digest"].to_pylist()) if pairs else None

@@ -24,7 +24,7 @@ class RlConfig:
         Literal["grpo", "rloo", "best_of_n"], "how a group's rewards become updates"
     ] = "grpo"
     reward: Annotated[str, "named weights of the reward, see training/rewards.json"] = "sparserl"
-    steps: Annotated[int, "updates in all"] = 80
+    steps: Annotated[int, "rounds of programs in all"] = 80
     problems: Annotated[int, "problems a step"] = 16
     group: Annotated[int, "programs of each problem"] = 16
     window: Annotated[int, "matrices that are there at a time"] = 24
@@ -33,6 +33,7 @@ class RlConfig:
         AUTO
     )
     batch: Annotated[int, "programs that gradients are computed of at a time"] = 64
+    updates: Annotated[int, "of the weights, from the programs of a step"] = 1
     lr: Annotated[float, "learning rate"] = 5e-4
     warmup: Annotated[int, "steps over which it rises"] = 4
     clip: Annotated[float, "largest norm of a step's gradients"] = 1.0
@@ -75,7 +76,7 @@ class RlConfig:
 
 
 COUNTS = (
-    *("steps", "problems", "window", "batch", "limit", "rows", "save_every"),
+    *("steps", "problems", "window", "batch", "updates", "limit", "rows", "save_every"),
     *("validate_problems", "validate_samples"),
 )
 # What may differ between the sessions of one run.
@@ -100,9 +101,9 @@ def mistakes(config: RlConfig) -> list[str]:
         <= config.window,
         f"{option('window')}: at least as many as problems ({config.problems})": config.window
         >= config.problems,
-        f"{option('batch')}: must divide problems times group"
-        f" ({config.problems * config.group})": config.batch > 0
-        and config.problems * config.group % config.batch == 0,
+        f"{option('batch')} {option('updates')}: their product must divide problems times group"
+        f" ({config.problems * config.group})": min(config.batch, config.updates) > 0
+        and config.problems * config.group % (config.batch * config.updates) == 0,
         f"{option('lr')}: above 0, below 1": 0 < config.lr < 1,
         f"{option('warmup')}: 0 or more": config.warmup >= 0,
         f"{option('clip')}: above 0": config.clip > 0,

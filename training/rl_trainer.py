@@ -97,6 +97,7 @@ def trainer(
         gpu: Whether it is on a GPU.
     """
     left = config.steps - run.step
+    first = run.step * config.updates
     prompts = [str(at) for at in range(left * config.problems)]  # the run knows what is asked
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*rollout_func.*")  # that it may change
@@ -108,7 +109,7 @@ def trainer(
             train_dataset=Dataset.from_dict({"prompt": prompts}),
             processing_class=learner.policy.tokenizer,
             callbacks=[Watch(run)],
-            optimizers=(optimizer, _schedule(config, optimizer, run.step)),
+            optimizers=(optimizer, _schedule(config, optimizer, first)),
             rollout_func=run.roll,
         )
     made.remove_callback(PrinterCallback)
@@ -121,11 +122,13 @@ def _worth(worth: list[float | None], **_: Any) -> list[float | None]:
 
 
 def _arguments(config: RlConfig, left: int, gpu: bool) -> GRPOConfig:
+    batches = config.problems * config.group // config.batch
     return GRPOConfig(
         output_dir=str(config.out / "trl"),
-        max_steps=left,
+        max_steps=left * config.updates,
         per_device_train_batch_size=config.batch,
-        gradient_accumulation_steps=config.problems * config.group // config.batch,
+        gradient_accumulation_steps=batches // config.updates,
+        steps_per_generation=batches,
         num_generations=config.group,
         max_completion_length=config.limit,
         temperature=config.temperature,
@@ -139,7 +142,7 @@ def _arguments(config: RlConfig, left: int, gpu: bool) -> GRPOConfig:
         bf16=gpu,
         use_cpu=not gpu,
         seed=config.seed,
-        logging_steps=1,
+        logging_steps=config.updates,
         save_strategy="no",
         report_to="none",
         disable_tqdm=True,
@@ -149,10 +152,10 @@ def _arguments(config: RlConfig, left: int, gpu: bool) -> GRPOConfig:
 def _schedule(
     config: RlConfig, optimizer: torch.optim.Optimizer, first: int
 ) -> torch.optim.lr_scheduler.LambdaLR:
-    """The rate rises over the first steps of the run, whatever session they are in."""
+    """The rate rises over the first steps of the run; ``first`` updates were made before."""
     for group in optimizer.param_groups:
         group["lr"] = config.lr
         group.pop("initial_lr", None)
     return torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((first + step + 1) / (config.warmup + 1), 1.0)
+        optimizer, lambda done: min((first + done + 1) / (config.warmup * config.updates + 1), 1.0)
     )

@@ -21,7 +21,7 @@ COUNTS = ("epochs", "tokens", "rank", "longest", "save_every", "log_every", "can
 class SftConfig:
     """Everything that decides what a run does; the help texts say what is what."""
 
-    pairs: Annotated[Path, "folder of the pairs"]
+    pairs: Annotated[tuple[Path, ...], "folders of pairs"]
     out: Annotated[Path, "folder of the run: checkpoints, candidates, curve, the finished adapter"]
     base: Annotated[str, "tiny, or a folder or hub id of a causal model"] = TINY
     variant: Annotated[

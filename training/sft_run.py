@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import torch
 from transformers import PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
@@ -82,8 +83,11 @@ class _Run:
         quiet: Any = disable_progress_bar  # has no types
         quiet()
         self._device = device_of(config.device)
-        pairs = read_pairs(config.pairs)
-        matrices = seen.read(seen.of_pairs(config.pairs, pairs, say))
+        held = {folder: read_pairs(folder) for folder in config.pairs}
+        matrices: dict[str, seen.Seen] = {}
+        for folder, mine in held.items():
+            matrices |= seen.read(seen.of_pairs(folder, mine, say))
+        pairs = pa.concat_tables(held.values())
         try:
             self._model, tokenizer, self._base = policy.load_base(config.base)
         except ModelError as error:

@@ -111,7 +111,7 @@ def config(tmp_path: Path) -> RatesConfig:
     return RatesConfig(
         out=tmp_path / "rates",
         base=str(tmp_path / "base"),
-        pairs=tmp_path / "pairs",
+        pairs=(tmp_path / "pairs",),
         matrices="tridiagonal-1k,airfoil",
         ops="spmv,spmm32",
         samples=2,

@@ -197,6 +197,33 @@ def test_a_run_that_stops_goes_on_as_if_it_had_not(config: RlConfig, whole: Whol
     assert not fake.asked
 
 
+def test_programs_of_a_step_may_serve_several_updates(
+    config: RlConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    updates = 0
+    step = torch.optim.AdamW.step
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal updates
+        updates += 1
+        return step(self, *args, **kwargs)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", counted)
+    once = replace(config, updates=2, warmup=2)
+    fake = Fake()
+    run(once, fake)
+    assert (updates, len(rewards(once))) == (6, 3)
+    assert len([a for a in fake.asked if not isinstance(a, LibraryCall)]) == 3 * 16
+    twice = replace(once, out=config.out.with_name("twice"))
+    run(twice, box=StopAfter(1))
+    run(twice)
+    assert rewards(once) == rewards(twice)
+    assert [p.figures["lr"] for p in points(once)] == [p.figures["lr"] for p in points(twice)]
+    one, other = (torch.load(c.out / "checkpoint.pt") for c in (once, twice))
+    for name, value in one["weights"].items():
+        assert torch.equal(value, other["weights"][name]), name
+
+
 def test_steps_after_the_last_checkpoint_are_done_again(config: RlConfig, whole: Whole) -> None:
     fake = Fake()
     asked = fake.evaluate

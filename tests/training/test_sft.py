@@ -56,7 +56,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
 @pytest.fixture
 def config(lab: Lab, tmp_path: Path) -> SftConfig:
     return SftConfig(
-        pairs=lab.pairs,
+        pairs=(lab.pairs,),
         out=tmp_path / "run",
         base=str(lab.base),
         epochs=1,
@@ -159,6 +159,17 @@ def test_the_first_loss_is_that_of_the_programs_alone(lab: Lab, config: SftConfi
         nats -= float(known[torch.arange(prompt - 1, len(one) - 1), one[prompt:]].sum())
         count += len(one) - prompt
     assert losses(config)[0] == (1, pytest.approx(nats / count, rel=1e-4))
+
+
+def test_pairs_of_several_folders_are_learnt_together(lab: Lab, config: SftConfig) -> None:
+    other = config.out.with_name("other")
+    more = make_pairs(other, matrices=3, each=2)
+    said: list[str] = []
+    both = dataclasses.replace(config, pairs=(lab.pairs, other))
+    sft_run.sft(both, said.append, StopAfter(1))
+    (line,) = [one for one in said if "examples of" in one]
+    made, dropped = (int(part.split()[0]) for part in line.split(", ")[:2])
+    assert made + dropped == len(lab.table) + len(more)
 
 
 # Running

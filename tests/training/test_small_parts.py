@@ -72,6 +72,7 @@ class Some:
     save_every: Annotated[int, "100 % of it"] = 5
     minutes: Annotated[float | None, "how long"] = None
     mode: Annotated[Literal["on", "off"], "which"] = "on"
+    more: Annotated[tuple[Path, ...], "others"] = ()
 
 
 def parsed(*words: str) -> Some:
@@ -85,6 +86,7 @@ def test_options_are_the_fields() -> None:
     assert parsed("--folder", "a") == Some(Path("a"))
     words = ("--folder", "a", "--save-every", "7", "--minutes", "1.5", "--mode", "off")
     assert parsed(*words) == Some(Path("a"), 7, 1.5, "off")
+    assert parsed(*words, "--more", "b", "c").more == (Path("b"), Path("c"))
     with pytest.raises(argparse.ArgumentError):
         parsed("--folder", "a", "--mode", "perhaps")
 
