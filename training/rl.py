@@ -245,6 +245,7 @@ class _Run:
         with self._roller.timed("build"):
             problems = self._shelf.take(self.step)
         self._roller.load(problems)
+        self._learner.refresh()
         samples = self._roller.roll(problems, config.group, draw=self.step)
         self._note(samples)
         if config.guide == "on":
@@ -335,6 +336,7 @@ class _Run:
             finally:
                 shelf.close()
         self._roller.settle()
+        self._learner.refresh()
         kept = dict(self._roller.seconds)
         samples = self._roller.roll(self._validation, config.validate_samples, draw=2**31)
         self._roller.seconds = kept

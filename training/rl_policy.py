@@ -1,4 +1,8 @@
-"""The policy as reinforcement learning has it: a base with an adapter that is trained."""
+"""The policy as reinforcement learning has it: a base with an adapter that is trained.
+
+Programs are written by a copy with the adapter merged into its weights, as the suite has it: beside
+each layer an adapter would be several more launches for every token.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,17 @@ from typing import Any, cast
 
 import torch
 from peft import PeftModel
+from peft.tuners.lora import LoraLayer
+from peft.utils import ModulesToSaveWrapper
 
 from suite.models import adapters, manifest
 from suite.models.embedding import PROJECTION
 from suite.models.errors import ModelError
-from suite.models.lm import CausalLM
 from suite.models.policy import Policy, in_precision, load_base
-from suite.models.prompt import Encoding, PromptStyle
+from suite.models.policy import load as load_policy
 from training.errors import TrainingError
+
+ACTIVE = "default"  # peft's name of the only adapter
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +31,7 @@ class Learner:
 
     Attributes:
         model: Base and adapter; the adapter alone has gradients.
-        policy: The same weights, for generation.
+        policy: Writes programs, with the weights of the last ``refresh``.
         vocabulary: Rows of the base's table.
         adapter: Digest of the adapter's weights as they were loaded.
     """
@@ -38,6 +45,19 @@ class Learner:
     def trained(self) -> dict[str, torch.nn.Parameter]:
         """What has gradients, by name."""
         return {n: p for n, p in self.model.named_parameters() if p.requires_grad}
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """From now on the policy writes with the adapter's weights as they are."""
+        writer = cast("torch.nn.Module", self.policy.model)
+        for name, module in cast("Any", self.model).get_base_model().named_modules():
+            if isinstance(module, LoraLayer):
+                layer: Any = module
+                merged = layer.get_base_layer().weight + layer.get_delta_weight(ACTIVE)
+                writer.get_parameter(f"{name}.weight").copy_(merged)
+            elif isinstance(module, ModulesToSaveWrapper):
+                for part, value in module.modules_to_save[ACTIVE].named_parameters():
+                    writer.get_parameter(f"{name}.{part}").copy_(value)
 
     def save(self, folder: Path, source: str) -> None:
         """Writes the adapter as the project ships it."""
@@ -56,7 +76,7 @@ def load(base: str, adapter: Path, device: str) -> Learner:
     """
     try:
         known = manifest.read(adapter, "adapter")
-        model, tokenizer, print_of_base = load_base(base)
+        model, _, print_of_base = load_base(base)
         if known.base != print_of_base:
             raise ModelError(
                 f"{adapter}: was trained on another base ({known.base}) than {base}"
@@ -79,7 +99,5 @@ def load(base: str, adapter: Path, device: str) -> Learner:
     for parameter in adapted.parameters():
         if parameter.requires_grad:
             parameter.data = parameter.data.float()
-    inner = cast("CausalLM", cast("Any", adapted).get_base_model())
-    style = PromptStyle(Encoding(known.encoding), vocabulary, known.shown)
-    policy = Policy(inner, tokenizer, style, print_of_base)
+    policy = load_policy(base, adapter, device=device)
     return Learner(adapted, policy, vocabulary, known.files[adapters.WEIGHTS])

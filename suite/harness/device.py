@@ -8,7 +8,7 @@ only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -188,8 +188,8 @@ class Device(Protocol):
         """out[i] = source[slots[i]], 0 where slots[i] is -1; a copy where ``slots`` is None."""
         ...
 
-    def digest(self, buffer: Buffer) -> int:
-        """A 64-bit digest of the contents: changed contents change it."""
+    def digests(self, buffers: Sequence[Buffer]) -> list[int]:
+        """A 64-bit digest of each buffer: changed contents change it. One request for all."""
         ...
 
     def load(self, compiled: Compiled, plan: Plan, buffers: Mapping[str, Buffer]) -> Executable:

@@ -149,7 +149,7 @@ class _Checks:
         digest tells; where it differs, the comparison decides. What is resident serves the next
         program too, so in the end it is looked at once more.
         """
-        right = self._device.digest(self._stage.output)
+        right = self._device.digests([self._stage.output])
         wrong: list[str] = []
         runs, until = 0, time.monotonic() + repeats.seconds
         while runs < repeats.least or (runs < repeats.most and time.monotonic() < until):
@@ -157,7 +157,7 @@ class _Checks:
             self._executable.collect()
             self._device.sync()
             runs += 1
-            if self._device.digest(self._stage.output) != right:
+            if self._device.digests([self._stage.output]) != right:
                 found = self._stage.check()
                 wrong += [_describe(found, "the first time")] if found.wrong else []
         self.count += runs

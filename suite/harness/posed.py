@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from suite.harness.bind import DENSE
 from suite.harness.device import Buffer, Check, Device, DeviceFault
@@ -10,7 +11,7 @@ from suite.harness.inputs import Stream
 from suite.harness.judge import EXACT, OWN, SWAPPED, Stage
 from suite.harness.resident import Converted, ProblemRef, ResidentMatrix
 from suite.harness.traffic import compulsory_bytes
-from suite.harness.watched import Derived, Memory
+from suite.harness.watched import Derived, Memory, changed
 
 _DENSE, _OUTPUT = "dense input", "output"
 _SHAKEN = -2  # none of the input sets: the values of OWN with a dense input of its own
@@ -57,7 +58,7 @@ class Posed:
         bits = {EXACT: max(1, self.matrix.bits), SWAPPED: 1}.get(number)
         stream = Stream(seed) if bits is None else Stream(seed, bits, exponent=0)
         self._device.fill_stream(self.dense, self.ref.dtype.numpy, stream)
-        self._memory.note(_DENSE, number)
+        self._memory.note([_DENSE], number)
         self._in_place = number
 
     def shake(self) -> None:
@@ -116,14 +117,16 @@ class Posed:
             converted.use(number)
             self.use(number)
 
-        def changed() -> list[str]:
+        def inputs() -> list[str]:
             shaken = self._in_place == _SHAKEN  # just written again
-            same = shaken or not self._memory.changed([_DENSE], self._in_place)
-            mine = [] if same else [DENSE[self.ref.op]]
-            return converted.changed(names) + mine + derived.changed()
+            mine = [] if shaken else self._memory.watched([_DENSE], self._in_place)
+            mine = [replace(one, name=DENSE[self.ref.op]) for one in mine]
+            watched = converted.watched(names) + mine + derived.watched()
+            return changed(self._device, watched)
 
         def outside() -> list[str]:
-            return self.matrix.outside(converted.in_place) + converted.outside()
+            watched = self.matrix.watched(converted.in_place) + converted.watched_maps()
+            return changed(self._device, watched)
 
         return Stage(
             use=use,
@@ -131,7 +134,7 @@ class Posed:
             settle=self.settle,
             check=lambda: self.check(self.output),
             note=derived.note,
-            changed=changed,
+            changed=inputs,
             outside=outside,
             output=self.output,
             scratch=tuple(scratch),

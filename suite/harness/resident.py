@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from suite.formats.base import Footprint, Format, NotApplicableError
 from suite.harness.device import Buffer, Device, DeviceFault
 from suite.harness.inputs import Stream, exact_bits
 from suite.harness.judge import EXACT, OWN, SWAPPED
-from suite.harness.watched import Memory
+from suite.harness.watched import Memory, Watched
 from suite.matrices.structure import facts
 from suite.problem import DType, Op
 
@@ -120,24 +120,24 @@ class Converted:
             slots = self._maps[name] if mapped else None
             source = self._matrix.values(number)
             self._device.gather(source, slots, self._memory[name], self._matrix.dtype.numpy)
-            self._memory.note(name, number)
+        self._memory.note(self._values, number)
         self.in_place = number
 
-    def changed(self, names: Iterable[str]) -> list[str]:
-        """Which of the named arrays a program has changed."""
+    def watched(self, names: Iterable[str]) -> list[Watched]:
+        """The named arrays with what they are to hold."""
         wanted = set(names)
         index = [name for name in self._index if name in wanted]
         values = [name for name in self._values if name in wanted]
-        return self._memory.changed(index) + self._memory.changed(values, self.in_place)
+        return self._memory.watched(index) + self._memory.watched(values, self.in_place)
 
     def reads_every_value(self, names: Iterable[str]) -> bool:
         """Whether a right program that is given these arrays reads all of the matrix's values."""
         return self._values.keys() <= set(names)
 
-    def outside(self) -> list[str]:
-        """Maps that have changed; no program is given them."""
-        mapped = [name for name, has in self._values.items() if has]
-        return [f"map of {name}" for name in self._maps.changed(mapped)]
+    def watched_maps(self) -> list[Watched]:
+        """The maps of its values, which no program is given, with what they are to hold."""
+        maps = self._maps.watched(name for name, mapped in self._values.items() if mapped)
+        return [replace(one, name=f"map of {one.name}") for one in maps]
 
     def free(self) -> None:
         """Gives its memory back."""
@@ -176,7 +176,7 @@ class ResidentMatrix:
                 stream = Stream(ref.seed - number, bits, exponent=0)
                 made = self._memory.allocate(_VALUES[number], values.nbytes)
                 device.fill_stream(made, ref.dtype.numpy, stream)
-                self._memory.note(_VALUES[number])
+                self._memory.note([_VALUES[number]])
         except DeviceFault:
             self.free()
             raise
@@ -189,9 +189,9 @@ class ResidentMatrix:
         """Row pointers, column indices and values for the check."""
         return self._memory["row pointers"], self._memory["column indices"], self.values(number)
 
-    def outside(self, number: int) -> list[str]:
-        """Trusted arrays that have changed."""
-        return self._memory.changed(["row pointers", "column indices", _VALUES[number]])
+    def watched(self, number: int) -> list[Watched]:
+        """The trusted arrays for the check with what they are to hold."""
+        return self._memory.watched(["row pointers", "column indices", _VALUES[number]])
 
     def footprint(self, fmt: Format) -> Footprint:
         """The format's footprint on this matrix; computed once.

@@ -1,16 +1,40 @@
 """Device memory of one owner that is watched: a change by anybody else is noticed.
 
-Every array has a digest from before any program ran.
+Every array has a digest from before any program ran. Digests are asked for together, because each
+request is a round trip to the device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from suite.harness.device import Buffer, Device
 from suite.harness.judge import OWN
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A buffer and what it is to hold.
+
+    Attributes:
+        name: What messages call it.
+        buffer: Where it lies.
+        digest: Of the right contents.
+    """
+
+    name: str
+    buffer: Buffer
+    digest: int
+
+
+def changed(device: Device, watched: Iterable[Watched]) -> list[str]:
+    """Names of those that hold something else by now, in order; one request for all."""
+    watched = list(watched)
+    found = device.digests([one.buffer for one in watched])
+    return [one.name for one, digest in zip(watched, found, strict=True) if digest != one.digest]
 
 
 class Memory:
@@ -27,7 +51,7 @@ class Memory:
     def upload(self, name: str, array: np.ndarray) -> Buffer:
         """Keeps an array that is not to change."""
         self._buffers[name] = self._device.upload(array)
-        self.note(name)
+        self.note([name])
         return self._buffers[name]
 
     def allocate(self, name: str, nbytes: int) -> Buffer:
@@ -35,18 +59,15 @@ class Memory:
         self._buffers[name] = self._device.allocate(nbytes)
         return self._buffers[name]
 
-    def note(self, name: str, version: int = OWN) -> None:
-        """Takes the digest of what a buffer holds as right, the first time for each version."""
-        if (name, version) not in self._digests:
-            self._digests[name, version] = self._device.digest(self._buffers[name])
+    def note(self, names: Iterable[str], version: int = OWN) -> None:
+        """Takes what buffers hold as right, the first time for each version."""
+        new = [name for name in names if (name, version) not in self._digests]
+        found = self._device.digests([self._buffers[name] for name in new])
+        self._digests |= {(name, version): one for name, one in zip(new, found, strict=True)}
 
-    def changed(self, names: Iterable[str], version: int = OWN) -> list[str]:
-        """Which of the buffers do not hold what was noted for the version."""
-        return [
-            name
-            for name in names
-            if self._device.digest(self._buffers[name]) != self._digests[name, version]
-        ]
+    def watched(self, names: Iterable[str], version: int = OWN) -> list[Watched]:
+        """The buffers with what was noted for the version."""
+        return [Watched(n, self._buffers[n], self._digests[n, version]) for n in names]
 
     def free(self) -> None:
         """Gives everything back."""
@@ -65,16 +86,13 @@ class Derived:
     def __init__(self, device: Device, buffers: Mapping[str, Buffer]) -> None:
         self._device = device
         self.buffers = buffers
-        self._digests: dict[str, int] = {}
+        self._digests: list[int] = []
 
     def note(self) -> None:
         """Takes what the arrays hold as right: they were just made."""
-        self._digests = {n: self._device.digest(buffer) for n, buffer in self.buffers.items()}
+        self._digests = self._device.digests(list(self.buffers.values()))
 
-    def changed(self) -> list[str]:
-        """Which of them hold something else by now."""
-        return [
-            name
-            for name, buffer in self.buffers.items()
-            if self._device.digest(buffer) != self._digests[name]
-        ]
+    def watched(self) -> list[Watched]:
+        """The arrays with what was noted."""
+        pairs = zip(self.buffers.items(), self._digests, strict=True)
+        return [Watched(name, buffer, digest) for (name, buffer), digest in pairs]

@@ -53,10 +53,13 @@ def test_gather_copies_by_slot_and_puts_zero_where_there_is_none(device: Emulato
 def test_any_changed_byte_changes_the_digest(device: EmulatorDevice) -> None:
     array = np.arange(1000, dtype=np.int32)
     buffer = device.upload(array)
-    before = device.digest(buffer)
-    assert before == device.digest(device.upload(array))
+    other = device.upload(array[:999])
+    before, shorter = device.digests([buffer, other])
+    assert before != shorter
+    assert device.digests([device.upload(array)]) == [before]
     buffer.view(np.uint8)[1234] ^= 1
-    assert device.digest(buffer) != before
+    assert device.digests([other, buffer])[0] == shorter
+    assert device.digests([buffer]) != [before]
     assert 0 <= before < 2**64
 
 

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-import suite.harness.cuda
 from suite.harness import verify
-from suite.harness.compile import source_of
-from suite.harness.cuda import guards
+from suite.harness.cuda import guards, kernels
 from suite.harness.device import Check, Compiled
 from suite.harness.emulator.device import EmulatorDevice
 from suite.harness.inputs import Stream, exact_bits
 from suite.harness.plan import BufferArg, Launch, Plan, ScalarArg
 from suite.problem import DType
-
-KERNELS = (Path(suite.harness.cuda.__file__).parent / "kernels.cu").read_text()
 
 
 @dataclass(frozen=True)
@@ -36,8 +31,6 @@ class Call:
 
 def run(emulator: EmulatorDevice, dtype: str, *calls: Call) -> dict[str, np.ndarray]:
     """The launches in order; every array as it was left."""
-    wide = "#define WIDE\n" if dtype == "float64" else ""
-    source = source_of(wide + KERNELS, {}, DType(dtype))
     named = {n: a for call in calls for n, a in call.arguments.items() if isinstance(a, np.ndarray)}
     buffers = {name: emulator.upload(array) for name, array in named.items()}
 
@@ -57,7 +50,7 @@ def run(emulator: EmulatorDevice, dtype: str, *calls: Call) -> dict[str, np.ndar
         )
         for call in calls
     )
-    compiled = Compiled(b"", source, "", {}, 0.0)
+    compiled = Compiled(b"", kernels.source(DType(dtype)), "", {}, 0.0)
     loaded = emulator.load(compiled, Plan("y", False, (), launches, ()), buffers)
     loaded.run()
     loaded.close()

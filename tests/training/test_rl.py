@@ -27,7 +27,7 @@ from suite.models.policy import load as load_policy  # noqa: E402
 from suite.models.policy import save_base  # noqa: E402
 from suite.models.prompt import Encoding, PromptStyle  # noqa: E402
 from tests.models import lab  # noqa: E402
-from training import rl, rl_trainer  # noqa: E402
+from training import rl, rl_policy, rl_trainer  # noqa: E402
 from training.rl import train  # noqa: E402
 
 LIKED = set("abcdefghijklm")
@@ -181,6 +181,27 @@ def test_the_adapter_can_be_used_and_has_changed(whole: Whole, weights: Path) ->
     before = load_policy(str(weights / "base"), weights / "sft").model.state_dict()
     assert any(not torch.equal(trained[name], before[name]) for name in before)
     assert all(torch.isfinite(value).all() for value in trained.values())
+
+
+def test_programs_are_written_with_the_weights_that_were_learnt(weights: Path) -> None:
+    learner = rl_policy.load(str(weights / "base"), weights / "sft", "cpu")
+    where = learner.policy.style.vocabulary + (3 << 31) + 5  # a coordinate
+    ids = torch.tensor([[7, 11, where, 2]])
+
+    def logits(model: Any) -> Any:
+        with torch.no_grad():
+            return model(inputs_embeds=model.get_input_embeddings()(ids)).logits
+
+    before = logits(learner.policy.model)
+    torch.testing.assert_close(before, logits(learner.model), atol=1e-5, rtol=1e-5)
+    with torch.no_grad():
+        for parameter in learner.trained.values():
+            parameter += 0.05 * torch.randn_like(parameter)
+    assert torch.equal(logits(learner.policy.model), before)
+    learner.refresh()
+    now = logits(learner.policy.model)
+    assert not torch.allclose(now, before, atol=1e-2)
+    torch.testing.assert_close(now, logits(learner.model), atol=1e-4, rtol=1e-4)
 
 
 def test_a_run_that_stops_goes_on_as_if_it_had_not(config: RlConfig, whole: Whole) -> None:

@@ -17,10 +17,11 @@ from weakref import WeakSet
 import numpy as np
 
 from suite.evaluation import Conditions, Status
-from suite.harness.compile import Cache, Target, source_of
+from suite.harness.compile import Cache
 from suite.harness.cuda import guards
 from suite.harness.cuda.clock import Clock
 from suite.harness.cuda.facts import facts
+from suite.harness.cuda.kernels import Kernels
 from suite.harness.cuda.memory import CudaBuffer, faults, pointer
 from suite.harness.cuda.program import Program
 from suite.harness.cuda.witness import Witness
@@ -30,12 +31,12 @@ from suite.harness.plan import Plan
 from suite.harness.steady import disturbances, lowest_clock, repeated
 from suite.harness.timing import Precision
 from suite.harness.verify import GROWTH
-from suite.problem import DType
 
 COPIED_L2S = 4  # a copy of that many times the L2 runs at the memory's speed
 LONG_ROW = 4096  # entries from which the check gives a row a block of its own
 _COPIES = Precision(least=5, most=9, budget_ms=3.0)
-_KERNELS = Path(__file__).with_name("kernels.cu")
+_SLOTS = 64  # digests that one request takes at most
+_SINGLE = np.dtype(np.float32)  # for kernels that are alike in either precision
 
 
 class CudaUnavailable(RuntimeError):
@@ -67,11 +68,10 @@ class CudaDevice:
         # pycuda aborts the process at exit when a context is still current.
         atexit.register(lambda: driver.Context.pop())
         self._driver, self._cuda = driver, device
-        self._cache = Cache(cache)
         self.stream = driver.Stream()
         self._witness = Witness(device.pci_bus_id())
         self.facts = facts(driver, device, self._witness.facts())
-        self._trusted: dict[np.dtype, Any] = {}
+        self._kernels = Kernels(driver, Cache(cache), self.facts.arch, self.stream)
         self._guarded: WeakSet[CudaBuffer] = WeakSet()
         # Those buffers in order with the table of their bands, until one comes or goes.
         self._bands: tuple[list[CudaBuffer], Any] | None = None
@@ -128,9 +128,8 @@ class CudaDevice:
     def fill_stream(self, buffer: Buffer, dtype: np.dtype, stream: Stream) -> None:
         """See ``Device``."""
         count = buffer.nbytes // np.dtype(dtype).itemsize
-        seed, scale = np.uint64(stream.seed % 2**64), np.float64(2.0**stream.exponent)
-        args = (pointer(buffer), np.uint64(count), seed, np.int32(stream.bits), scale)
-        self._spread("stream", dtype, count, *args)
+        args = (stream.seed % 2**64, stream.bits, 2.0**stream.exponent)
+        self._spread("stream", dtype, count, pointer(buffer), count, *args)
 
     def gather(self, source: Buffer, slots: Buffer | None, out: Buffer, dtype: np.dtype) -> None:
         """See ``Device``."""
@@ -142,30 +141,20 @@ class CudaDevice:
                     )
             return
         count = slots.nbytes // 4
-        self._spread(
-            "gather",
-            dtype,
-            count,
-            pointer(source),
-            pointer(slots),
-            pointer(out),
-            np.uint64(count),
-        )
+        self._spread("gather", dtype, count, pointer(source), pointer(slots), pointer(out), count)
 
-    def digest(self, buffer: Buffer) -> int:
+    def digests(self, buffers: Sequence[Buffer]) -> list[int]:
         """See ``Device``."""
-        result = self._scratch
-        self.fill(result, 0)
-        words = -(-buffer.nbytes // 4)
-        self._spread(
-            "digest",
-            np.dtype(np.float32),
-            words,
-            pointer(buffer),
-            np.uint64(words),
-            result.pointer,
-        )
-        return int(self.download(result, np.dtype(np.uint64))[0])
+        found: list[int] = []
+        for start in range(0, len(buffers), _SLOTS):
+            some = buffers[start : start + _SLOTS]
+            self.fill(self._slots, 0)
+            for slot, buffer in enumerate(some):
+                words = -(-buffer.nbytes // 4)
+                args = (pointer(buffer), words, self._slots.pointer + 8 * slot)
+                self._spread("digest", _SINGLE, words, *args)
+            found += self.download(self._slots, np.dtype(np.uint64))[: len(some)].tolist()
+        return found
 
     def check(
         self,
@@ -183,46 +172,25 @@ class CudaDevice:
         row_ptr, col_idx, values = (pointer(b) for b in csr)
         info = np.finfo(dtype)
         result = self._scratch
-        start = np.zeros(4, np.uint64)
-        start[3] = np.uint64(2**31 - 1)
-        with faults():
-            self._driver.memcpy_htod(result.pointer, start)
+        self.fill(result, 0)
+        with faults():  # no copy from the host, which would wait for everything before it
+            self._driver.memset_d32_async(result.pointer + 24, 2**31 - 1, 1, self.stream)
         unit, tiny = (0.0, 0.0) if exact else (float(info.eps) / 2, float(info.smallest_subnormal))
         tail = (
-            pointer(dense),
-            pointer(output),
-            np.float64(GROWTH),
-            np.float64(unit),
-            np.float64(tiny),
-            result.pointer,
+            *(row_ptr, col_idx, values, pointer(dense), pointer(output)),
+            *(GROWTH, unit, tiny, result.pointer),
         )
+        chunks = -(-columns // 32)
         if columns == 1:
-            args: tuple[Any, ...] = (
-                np.int32(rows),
-                np.int32(LONG_ROW),
-                row_ptr,
-                col_idx,
-                values,
-                *tail,
-            )
-            self._launch_trusted("check_vector", dtype, (-(-rows // 8), 1), 256, *args)
+            args: tuple[float, ...] = (rows, LONG_ROW, *tail)
+            self._kernels.launch("check_vector", dtype, (-(-rows // 8), 1), 256, *args)
         else:
-            warps = rows * -(-columns // 32)
-            args = (
-                np.int32(rows),
-                np.int32(LONG_ROW),
-                np.int32(columns),
-                row_ptr,
-                col_idx,
-                values,
-                *tail,
-            )
-            self._launch_trusted("check_matrix", dtype, (-(-warps // 8), 1), 256, *args)
+            args = (rows, LONG_ROW, columns, *tail)
+            self._kernels.launch("check_matrix", dtype, (-(-rows * chunks // 8), 1), 256, *args)
         long_rows = self._long(csr[0])
         if long_rows.nbytes:
-            grid = (long_rows.nbytes // 4, 1 if columns == 1 else -(-columns // 32))
-            args = (long_rows.pointer, np.int32(columns), row_ptr, col_idx, values, *tail)
-            self._launch_trusted("check_long", dtype, grid, 1024, *args)
+            args = (long_rows.pointer, columns, *tail)
+            self._kernels.launch("check_long", dtype, (long_rows.nbytes // 4, chunks), 1024, *args)
         found = self.download(result, np.dtype(np.uint64))
         ratio = float(found[:1].view(np.float64)[0])
         wrong, row = int(found[1]), int(found[3] & np.uint64(0xFFFFFFFF))
@@ -232,7 +200,7 @@ class CudaDevice:
         self, source: Buffer, out: Buffer, rows: int, columns: int, dtype: np.dtype
     ) -> None:
         """``out`` becomes the transpose of ``source``, which is rows × columns, row-major."""
-        args = (pointer(source), pointer(out), np.uint64(rows), np.uint64(columns))
+        args = (pointer(source), pointer(out), rows, columns)
         self._spread("transpose", dtype, rows * columns, *args)
 
     # Programs
@@ -317,20 +285,16 @@ class CudaDevice:
 
     def _flush(self) -> None:
         buffer = self._flush_buffer
-        count = np.uint64(buffer.nbytes // 16)
-        self._launch_trusted(
-            "flush",
-            np.dtype(np.float32),
-            (self.facts.multiprocessors * 4, 1),
-            512,
-            buffer.pointer,
-            count,
-            self._scratch.pointer,
-        )
+        args = (buffer.pointer, buffer.nbytes // 16, self._scratch.pointer)
+        self._kernels.launch("flush", _SINGLE, (self.facts.multiprocessors * 4, 1), 512, *args)
 
     @cached_property
     def _scratch(self) -> CudaBuffer:
         return self.allocate(32)
+
+    @cached_property
+    def _slots(self) -> CudaBuffer:
+        return self.allocate(8 * _SLOTS)
 
     def _look_at_guards(self) -> None:
         result = self._scratch
@@ -342,8 +306,9 @@ class CudaDevice:
         buffers, bands = self._bands
         count = 2 * len(buffers)
         self.fill(result, 0xFF)
-        args = (np.uint64(0), int(bands), np.uint64(count), result.pointer)
-        self._launch_trusted("guards", np.dtype(np.float32), (count, 1), 128, *args)
+        self._kernels.launch(
+            "guards", _SINGLE, (count, 1), 128, 0, int(bands), count, result.pointer
+        )
         band = int(self.download(result, np.dtype(np.uint64))[0])
         if band < count:
             written = buffers[band // 2]
@@ -358,25 +323,7 @@ class CudaDevice:
             )
         return self._long_rows[id(row_ptr)]
 
-    def _spread(self, kernel: str, dtype: np.dtype, count: int, *args: Any) -> None:
+    def _spread(self, kernel: str, dtype: np.dtype, count: int, *args: float) -> None:
         if count:
             blocks = min(-(-count // 512), self.facts.multiprocessors * 16)
-            self._launch_trusted(kernel, dtype, (blocks, 1), 512, *args)
-
-    def _launch_trusted(
-        self, kernel: str, dtype: np.dtype, grid: tuple[int, int], block: int, *args: Any
-    ) -> None:
-        function = self._module(np.dtype(dtype)).get_function(kernel)
-        packed = [np.uint64(a) if isinstance(a, int) else a for a in args]
-        with faults():
-            function(*packed, grid=(*grid, 1), block=(block, 1, 1), stream=self.stream)
-
-    def _module(self, dtype: np.dtype) -> Any:
-        if dtype not in self._trusted:
-            wide = "#define WIDE\n" if dtype == np.float64 else ""
-            target = Target(self.facts.arch, DType(dtype.name))
-            source = source_of(wide + _KERNELS.read_text(), {}, target.dtype)
-            self._trusted[dtype] = self._driver.module_from_buffer(
-                self._cache.compile(source, target).cubin
-            )
-        return self._trusted[dtype]
+            self._kernels.launch(kernel, dtype, (blocks, 1), 512, *args)

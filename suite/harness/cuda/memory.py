@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from suite.evaluation import Status
@@ -26,7 +27,7 @@ class CudaBuffer:
     allocation: Any
     name: str = ""
 
-    @property
+    @cached_property
     def pointer(self) -> int:
         """Device address of the first byte."""
         return int(self.allocation) + layout(self.nbytes).start

@@ -15,7 +15,7 @@ import hashlib
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -225,10 +225,9 @@ class EmulatorDevice:
         """Drops the inputs and references that it remembers; they will be computed anew."""
         self._vault.clear()
 
-    def digest(self, buffer: Buffer) -> int:
-        """A 64-bit digest of the contents."""
-        digest = hashlib.sha256(_host(buffer).raw).digest()  # processors have instructions for it
-        return int.from_bytes(digest[:8], "little")
+    def digests(self, buffers: Sequence[Buffer]) -> list[int]:
+        """A 64-bit digest of each buffer's contents."""
+        return [_digest(_host(buffer)) for buffer in buffers]
 
     def build(self, compiled: Compiled, plan: Plan) -> None:
         """Compiles the program as C++, unless the cache has it: ``load`` then starts no compiler.
@@ -319,7 +318,7 @@ class EmulatorDevice:
             return Check(0.0, 0, 0, -1)
         row_ptr, col_idx = (_host(part).view(np.int32) for part in csr[:2])
         values, factor = (_host(part).view(dtype) for part in (csr[2], dense))
-        key = (rows, columns, np.dtype(dtype).str, exact, *map(self.digest, (*csr, dense)))
+        key = (rows, columns, np.dtype(dtype).str, exact, *self.digests((*csr, dense)))
 
         def reference() -> tuple[np.ndarray, ...]:
             found = verify.reference(row_ptr, col_idx, values, factor, columns)
@@ -344,6 +343,11 @@ class EmulatorDevice:
 
     def copy_gbps(self) -> None:
         """Nothing: the host's memory is no GPU's."""
+
+
+def _digest(buffer: HostBuffer) -> int:
+    digest = hashlib.sha256(buffer.raw).digest()  # processors have instructions for it
+    return int.from_bytes(digest[:8], "little")
 
 
 def _host(buffer: Buffer) -> HostBuffer:
