@@ -128,6 +128,8 @@ def _speeds(view: View, theme: Theme) -> list[Section]:
     for label in view.labels:
         table = speeds.spread(view, label, view.contenders(label), f"speed-{label}")
         fast += [table] if table.rows else []
+    drawn = speeds.drawn(view)
+    fast += [drawn] if drawn.rows else []
     fast += [plots.profile(view, theme), plots.fast_p(view, theme)]
     curve = speeds.fast_p(view)
     fast += [curve] if curve.rows else []

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from reports.intervals import Figure, geometric, share
 from suite.author import Kind
+from suite.drawn import KS
 from suite.metrics import (
     BEST,
     CACHES,
@@ -17,6 +18,8 @@ from suite.metrics import (
     Cache,
     Reference,
     best_of,
+    best_of_drawn,
+    drawn_answers,
     judged,
     ratios,
     reference_times,
@@ -84,11 +87,18 @@ def _author(rows: Sequence[Row], everyone: Sequence[Row]) -> Iterator[tuple[str,
         yield "compile_rate", share([row.status.compiled for row in asked], problems)
     if asked:
         yield "correct_rate", share([row.ok for row in asked], problems)
+    ks = [k for k in KS if 1 < k <= max(map(len, drawn_answers(rows)), default=1)]
     for cache in CACHES:
         for author in REFERENCES:
-            found = compared(rows, reference_times(everyone, author, cache), cache)
+            reference = reference_times(everyone, author, cache)
+            found = compared(rows, reference, cache)
             if found:
                 yield f"speedup_vs_{author}.{cache}", ratio(found)
+            for k in ks:
+                best = best_of_drawn(rows, k, reference, cache)
+                if best:
+                    name = f"best_of_{k}_vs_{author}.{cache}"
+                    yield name, geometric(list(best.values()), list(best))
 
 
 def compared(rows: Sequence[Row], reference: Reference, cache: Cache) -> list[tuple[Row, float]]:

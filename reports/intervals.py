@@ -88,17 +88,6 @@ def holm(ps: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def pass_at(k: int, right: int, answers: int) -> float:
-    """Chance that one of k answers is right, when ``right`` of ``answers`` were (Chen et al. 2021).
-
-    Raises:
-        ValueError: Fewer than k answers.
-    """
-    if answers < k:
-        raise ValueError(f"pass@{k} needs {k} answers, not {answers}")
-    return 1.0 - math.comb(answers - right, k) / math.comb(answers, k)
-
-
 def _interval(sample: np.ndarray, problems: Sequence[Hashable], unit: str) -> Figure:
     """The mean with its percentile bootstrap interval (Efron and Tibshirani, 1993, §13.3)."""
     names = {name: at for at, name in enumerate(dict.fromkeys(problems))}

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from reports.document import Table
-from reports.intervals import Figure, pass_at, share
+from reports.intervals import Figure, share
 from reports.text import interval, titled
 from reports.view import View
 from suite.author import Kind
+from suite.drawn import KS, pass_at
 from suite.evaluation import Status
 from suite.metrics import BEST, judged
 from suite.record import Row
 
-KS = (1, 2, 4, 8, 16, 32)  # of pass@k
 BASELINES = "baselines"
 _ALONE = (Kind.MODEL, Kind.CHOOSER, Kind.FILE)
 

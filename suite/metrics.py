@@ -3,10 +3,11 @@
 Pure functions over rows. A metric that has nothing to divide by is None, never zero, infinite or
 NaN. Speedups come from device times on a GPU only; emulated times are never looked at.
 
-A speedup is a geometric mean of reference time over time. A failure counts as a tenth of the
-reference; what is not applicable is left out for hand-tuned authors and is a failure of a generated
-program. Problems without a reference time are left out for every other author alike. An answer that
-was never given, because the run stopped, takes part in nothing.
+A speedup is a geometric mean of reference time over time. Over several answers to a problem it is
+the mean of all of them; ``best_of_k`` is that of the best of k drawn ones. A failure counts as a
+tenth of the reference; what is not applicable is left out for hand-tuned authors and is a failure
+of a generated program. Problems without a reference time are left out for every other author alike.
+An answer that was never given, because the run stopped, takes part in nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, fields
 from statistics import median
 from typing import Literal
 
+from suite import drawn
 from suite.author import Kind
 from suite.evaluation import Status
 from suite.record import Row
@@ -131,6 +133,29 @@ def fast_1(rows: Iterable[Row], reference: Reference, cache: Cache) -> float | N
     return sum(ratio >= 1 for ratio in found) / len(found) if found else None
 
 
+def drawn_answers(rows: Iterable[Row]) -> list[list[Row]]:
+    """The answers to each problem, of those who gave several: what may be drawn from."""
+    problems: dict[str, list[Row]] = {}
+    for row in judged(rows):
+        problems.setdefault(row.problem_key, []).append(row)
+    return list(problems.values()) if any(len(one) > 1 for one in problems.values()) else []
+
+
+def pass_at(rows: Iterable[Row], k: int) -> float | None:
+    """Chance that one of k drawn answers is right, over the problems with so many."""
+    enough = [one for one in drawn_answers(rows) if len(one) >= k]
+    chances = [drawn.pass_at(k, count(one, Status.OK), len(one)) for one in enough]
+    return math.fsum(chances) / len(chances) if chances else None
+
+
+def best_of_drawn(
+    rows: Iterable[Row], k: int, reference: Reference, cache: Cache
+) -> dict[str, float]:
+    """The speedup of the best of k drawn answers to each problem with so many, by its key."""
+    found = {one[0].problem_key: ratios(one, reference, cache) for one in drawn_answers(rows)}
+    return {key: drawn.best_of(k, mine) for key, mine in found.items() if len(mine) >= k}
+
+
 def bandwidth_gbps(row: Row, cache: Cache) -> float | None:
     """Compulsory traffic over time, in gigabytes (10⁹) a second."""
     time = time_us(row, cache)
@@ -230,9 +255,14 @@ def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
         "wall_ms_median": _median(r.wall_ms for r in rows),
         "emulated_us_median": _median(r.emulated_us for r in rows),
     }
+    ks = [k for k in drawn.KS if 1 < k <= max(map(len, drawn_answers(rows)), default=0)]
+    found |= {f"pass_at_{k}": pass_at(rows, k) for k in ks}
     for cache in CACHES:
         for author in REFERENCES:
             reference = reference_times(everyone, author, cache)
+            for k in ks:
+                best = best_of_drawn(rows, k, reference, cache).values()
+                found[f"best_of_{k}_vs_{author}.{cache}"] = geometric_mean(list(best))
             name = f"speedup_vs_{author}"
             found[f"{name}.{cache}"] = speedup(rows, reference, cache)
             found[f"{name}_if_correct.{cache}"] = speedup(rows, reference, cache, if_correct=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from suite.author import Kind
 from suite.harness.device import DeviceFacts
 from suite.journal import Record
-from suite.metrics import BEST, best_of, collect
+from suite.metrics import BEST, best_of, collect, drawn_answers
 from suite.record import Row
 
 _HEADINGS = ("asked", "n/a", "compiled", "correct")
@@ -80,6 +80,10 @@ def blocks(rows: Sequence[Row]) -> Iterator[list[list[str]]]:
         }
         for author, mine in authors.items():
             cells.append([author, *_line(collect(mine, everyone), gpu, gaps)])
+            most = max(map(len, drawn_answers(mine)), default=1)
+            if gpu and most > 1:
+                best = collect(best_of(mine, author), everyone)
+                cells.append([f"{author}, best of {most}", *_line(best, gpu, gaps)])
         baselines = [row for row in everyone if row.kind is Kind.BASELINE]
         if gpu and len({row.author for row in baselines}) > 1:
             best = collect(best_of(baselines, BEST), everyone)

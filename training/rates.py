@@ -6,12 +6,12 @@ by matrix, since answers on one matrix succeed and fail together.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from suite.drawn import pass_at
 from suite.evaluation import Evaluation, Status
 from suite.harness.plan import ParseError
 from suite.problem import label_of
@@ -138,15 +138,8 @@ def _passes(answers: Sequence[Answer]) -> Iterator[tuple[int, Share | None]]:
         problems.setdefault(one.problem, []).append(one.ok)
     most = min((len(found) for found in problems.values()), default=0)
     for k in sorted({1 << power for power in range(most.bit_length())} | {most} - {0}):
-        chances = [pass_at(k, len(found), sum(found)) for found in problems.values()]
+        chances = [pass_at(k, sum(found), len(found)) for found in problems.values()]
         yield k, clustered(chances, [problem[0] for problem in problems])
-
-
-def pass_at(k: int, count: int, right: int) -> float:
-    """Chance that k of ``count`` answers, drawn without replacement, have a right one."""
-    if count - right < k:
-        return 1.0
-    return 1.0 - math.comb(count - right, k) / math.comb(count, k)
 
 
 def strategies(answers: Sequence[Answer]) -> list[dict[str, Any]]:

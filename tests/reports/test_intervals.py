@@ -1,18 +1,8 @@
-"""Intervals, p values and pass@k are those of the textbooks."""
+"""Intervals and p values are those of the textbooks."""
 
 import pytest
 
-from reports.intervals import geometric, holm, pass_at, share, sign_flip_p
-
-
-def test_pass_at_k_is_the_chance_that_k_drawn_answers_hold_a_right_one() -> None:
-    assert pass_at(1, 1, 4) == pytest.approx(1 / 4)
-    assert pass_at(2, 1, 4) == pytest.approx(1 / 2)
-    assert pass_at(2, 2, 4) == pytest.approx(1 - 1 / 6)
-    assert pass_at(4, 1, 4) == 1
-    assert pass_at(2, 0, 4) == 0
-    with pytest.raises(ValueError, match="needs 3 answers, not 2"):
-        pass_at(3, 1, 2)
+from reports.intervals import geometric, holm, share, sign_flip_p
 
 
 def test_answers_to_one_problem_are_one_piece_of_evidence() -> None:

@@ -251,3 +251,28 @@ def test_the_reference_is_the_best_of_its_times():
     rows = [right("cusparse", 3.0), right("cusparse", 2.0)]
     found = metrics.reference_times(rows, "cusparse", "hot")
     assert found.times == {"spmv/m0/f32": 2.0}
+
+
+def several(*rows):
+    """A model's answers to one problem."""
+    return [dataclasses.replace(row, kind=Kind.MODEL, sample=at) for at, row in enumerate(rows)]
+
+
+def test_of_several_answers_the_best_and_the_chance_of_a_right_one_are_told():
+    mine = several(right("m", 1.0), right("m", 4.0), failed(Status.WRONG_RESULT, author="m"))
+    mine += several(*(right("m", 2.0, "m1") for _ in range(4)))
+    rows = [*mine, right("cusparse", 4.0), right("cusparse", 2.0, "m1")]
+    found = metrics.collect(mine, rows)
+    draws = [4.0, 4.0, 1.0]  # best of two of 4, 1 and a tenth
+    expected = math.sqrt(math.prod(draws) ** (1 / 3) * 1.0)
+    assert found["best_of_2_vs_cusparse.hot"] == pytest.approx(expected)
+    assert found["pass_at_2"] == found["pass_at_4"] == 1.0
+    assert found["best_of_4_vs_cusparse.hot"] == pytest.approx(1.0)  # of the second problem alone
+    assert not {"pass_at_1", "pass_at_8"} & found.keys()
+
+
+def test_who_gives_one_answer_has_no_best_of_several():
+    mine = [right("mine", 1.0), right("mine", 1.0, "m1")]
+    found = metrics.collect(mine, [*mine, right("cusparse", 2.0)])
+    assert "speedup_vs_cusparse.hot" in found
+    assert not [name for name in found if "best_of" in name or "pass_at" in name]

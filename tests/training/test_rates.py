@@ -23,7 +23,7 @@ pytest.importorskip("torch", reason="needs the train extra")
 from training import rates_run
 from training.answers import Question, evaluator, judge
 from training.policies import Weights, load
-from training.rates import Answer, answer, pass_at, strategies, table
+from training.rates import Answer, answer, strategies, table
 from training.teacher.describe import digest, normalised
 from training.teacher.space import STRATEGIES, Program
 
@@ -83,14 +83,6 @@ def test_what_no_training_program_says_is_new() -> None:
     answers.append(made("a", 2, Status.WRONG_RESULT, "z"))
     assert table(answers, {digest("x")})[0]["novel_if_correct"] == 0.5
     assert "novel_if_correct" not in table(answers)[0]
-
-
-@pytest.mark.parametrize(
-    ("k", "count", "right", "expected"),
-    [(1, 16, 4, 0.25), (16, 16, 1, 1.0), (16, 16, 0, 0.0), (2, 4, 2, 1 - 1 / 6), (4, 4, 4, 1.0)],
-)
-def test_pass_at_k_is_the_chance_of_a_draw(k: int, count: int, right: int, expected: float) -> None:
-    assert pass_at(k, count, right) == pytest.approx(expected)
 
 
 def test_shares_of_formats_are_of_what_could_be_parsed() -> None:
