@@ -32,18 +32,21 @@ def ablation(view: View) -> Table | None:
         shares = [interval(right(view.of(label, who))) for who in (full, name)]
         p = _p(next(ps)) if figure else ""
         lines.append((titled(label), f"`{name}`", *shares, interval(figure), p))
-    return Table(
+    table = Table(
         "ablation",
         f"Variants against `{full}`, paired by matrix.",
         ("operation", "variant", f"`{full}` right", "variant right", "speed ratio, hot", "p"),
         tuple(lines),
         align="ll",
         runs=tuple(view.run(label, name) for label, name, _, _ in found),
-        note="Speed ratio: geometric mean over matrices of the variant's speedup over"
+        note=""
+        if not adjusted
+        else "Speed ratio: geometric mean over matrices of the variant's speedup over"
         f" `{MAIN}` over that of `{full}`, failures as a tenth, with its 95 % interval; below 1 the"
         " variant is slower. p: two-sided, by flipping signs of the paired differences, adjusted"
         " for the number of rows (Holm).",
     )
+    return table.pruned()
 
 
 def _p(value: float) -> str:

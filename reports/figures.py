@@ -17,10 +17,10 @@ from suite.metrics import (
     REFERENCES,
     Cache,
     Reference,
-    best_of,
     best_of_drawn,
     drawn_answers,
     judged,
+    oracle,
     ratios,
     reference_times,
     time_us,
@@ -40,9 +40,8 @@ def figures(rows: Sequence[Row]) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
     for label, everyone in _by(rows, lambda row: row.label):
         authors = dict(_by(everyone, lambda row: row.author))
-        baselines = [row for row in everyone if row.kind is Kind.BASELINE]
-        if len({row.author for row in baselines}) > 1:
-            authors[BEST] = best_of(baselines, BEST)
+        if best := oracle(everyone):
+            authors[BEST] = best
         for author, mine in authors.items():
             for name, figure in _author(mine, everyone):
                 found[f"{label}.{author}.{name}"] = figure

@@ -16,8 +16,8 @@ from suite.metrics import (
     REFERENCES,
     Cache,
     Reference,
-    best_of,
     geometric_mean,
+    oracle,
     reference_times,
 )
 from suite.record import Row
@@ -54,9 +54,8 @@ class View:
         for row in self.rows:
             found.setdefault((row.label, row.author), []).append(row)
         for label in self.labels:
-            mine = [r for r in self.rows if r.label == label and r.kind is Kind.BASELINE]
-            if len({row.author for row in mine}) > 1:
-                found[label, BEST] = best_of(mine, BEST)
+            if best := oracle(self.everyone(label)):
+                found[label, BEST] = best
         return found
 
     @cached_property

@@ -187,6 +187,17 @@ def fastest(rows: Iterable[Row], cache: Cache) -> dict[str, int]:
     return wins
 
 
+def oracle(rows: Sequence[Row]) -> list[Row]:
+    """Rows of ``best_of_baselines`` on one operation: what always taking the fastest would give.
+
+    Empty where there are fewer than two baselines, or nothing was timed on a GPU.
+    """
+    baselines = [row for row in rows if row.kind is Kind.BASELINE]
+    timed = any(row.hot_us is not None for row in baselines)
+    several = len({row.author for row in baselines}) > 1
+    return best_of(baselines, BEST) if timed and several else []
+
+
 def best_of(rows: Iterable[Row], name: str) -> list[Row]:
     """One row a problem, as an author ``name`` who always knew which of the given answers to use.
 

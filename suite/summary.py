@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from suite.author import Kind
 from suite.harness.device import DeviceFacts
 from suite.journal import Record
-from suite.metrics import BEST, best_of, collect, drawn_answers
+from suite.metrics import BEST, best_of, collect, drawn_answers, oracle
 from suite.record import Row
 
 _HEADINGS = ("asked", "n/a", "compiled", "correct")
@@ -84,10 +84,8 @@ def blocks(rows: Sequence[Row]) -> Iterator[list[list[str]]]:
             if gpu and most > 1:
                 best = collect(best_of(mine, author), everyone)
                 cells.append([f"{author}, best of {most}", *_line(best, gpu, gaps)])
-        baselines = [row for row in everyone if row.kind is Kind.BASELINE]
-        if gpu and len({row.author for row in baselines}) > 1:
-            best = collect(best_of(baselines, BEST), everyone)
-            cells.append([BEST, *_line(best, gpu, gaps)])
+        if known := oracle(everyone):
+            cells.append([BEST, *_line(collect(known, everyone), gpu, gaps)])
         yield cells
 
 

@@ -18,9 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from suite.author import Kind
 from suite.journal import Record
-from suite.metrics import BEST, best_of, collect
+from suite.metrics import collect, oracle
 from suite.mlstore import TrackingError, failures, open_store
 from suite.provenance import Process, this_process
 from suite.record import Row
@@ -270,9 +269,8 @@ def _is_alive(run: Run) -> bool:
 def _by_author(rows: Sequence[Row]) -> Iterator[list[Row]]:
     for author in dict.fromkeys(row.author for row in rows):
         yield [row for row in rows if row.author == author]
-    baselines = [row for row in rows if row.kind is Kind.BASELINE]
-    if len({row.author for row in baselines}) > 1:
-        yield best_of(baselines, BEST)
+    if best := oracle(rows):
+        yield best
 
 
 def _params(values: Mapping[str, Any]) -> list[Param]:

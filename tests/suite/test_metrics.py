@@ -276,3 +276,10 @@ def test_who_gives_one_answer_has_no_best_of_several():
     found = metrics.collect(mine, [*mine, right("cusparse", 2.0)])
     assert "speedup_vs_cusparse.hot" in found
     assert not [name for name in found if "best_of" in name or "pass_at" in name]
+
+
+def test_there_is_an_oracle_where_several_baselines_were_timed():
+    timed = [right("a", 2.0), right("b", 1.0), right("m", 0.5, kind=Kind.MODEL)]
+    assert [row.hot_us for row in metrics.oracle(timed)] == [1.0]
+    emulated = [dataclasses.replace(r, hot_us=None, cold_us=None) for r in timed]
+    assert metrics.oracle(emulated) == metrics.oracle(timed[1:]) == []
