@@ -159,6 +159,7 @@ def _verdicts(
 ) -> list[Evaluation]:
     """A verdict on each program; equal texts are judged once."""
     problem = Problem(question.op, matrix, question.columns, question.dtype)
+    judging.convert_ahead(problem, programs)
     known: dict[Any, Evaluation] = {}
     for program in programs:
         key = (program.text, program.unfinished)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Protocol
 
 from suite.evaluation import Evaluation
@@ -38,6 +39,10 @@ class Evaluates(Protocol):
 
     def compile_ahead(self, programs: Sequence[KernelProgram], dtype: DType) -> None:
         """Compiles in parallel."""
+        ...
+
+    def convert_ahead(self, problem: Problem, programs: Sequence[KernelProgram]) -> None:
+        """Begins to convert a matrix to what programs read."""
         ...
 
     def binary(self, program: KernelProgram, dtype: DType) -> bytes:
@@ -135,7 +140,13 @@ class Judge:
             TrainingError: The machine failed on every one, so that going on makes no sense.
         """
         started = time.perf_counter()
-        found = [self._judge(problem, program) for problem, program in asked]
+        named = [(*one, self._identity(*one)) for one in asked]
+        for _, group in groupby(named, key=lambda one: id(one[0])):
+            mine = list(group)
+            problem = mine[0][0]
+            new = [p for _, p, name in mine if not (name and self._known.get(name, problem))]
+            self._evaluator.convert_ahead(problem, new)
+        found = [self._judge(*one) for one in named]
         self.spent.measuring += time.perf_counter() - started
         self.spent.statuses.update(one.outcome.status.value for one in found)
         if found and not any(one.outcome.judged for one in found):
@@ -145,8 +156,7 @@ class Judge:
             )
         return found
 
-    def _judge(self, problem: Problem, program: KernelProgram) -> Judged:
-        name = self._identity(problem, program)
+    def _judge(self, problem: Problem, program: KernelProgram, name: str) -> Judged:
         known = self._known.get(name, problem) if name else None
         if known is not None and not self._random.random() < self._recheck:
             return Judged(known, name, known=True)

@@ -133,7 +133,8 @@ class _Verifier:
         meta = draws.read_meta(config.draws)
         self._specs = draws.specs(meta["smallest"], meta["largest"], meta["seed"])
         self._drawn: list[MatrixSpec] = []
-        settings = Settings(precision=None, compilers=config.compilers)
+        share = config.compilers
+        settings = Settings(precision=None, compilers=share, converters=share)
         try:
             self._evaluator = Evaluator(config.device, settings)
         except DeviceUnavailable as error:
@@ -160,6 +161,11 @@ class _Verifier:
                 assert coming is not None
                 matrix = coming.result()
                 coming = ahead.submit(self._prepare, following) if following else None
+                for dtype in DType:
+                    texts = [row["text"] for row in group if row["dtype"] == dtype.value]
+                    programs = [KernelProgram(AUTHOR, text) for text in texts]
+                    problem = Problem(Op.SPMV, matrix, 1, dtype)
+                    self._evaluator.convert_ahead(problem, programs)
                 found += [self._judged(matrix, row) for row in group]
                 self._evaluator.release(matrix)
         target = _target(self._config, path)

@@ -11,13 +11,15 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from suite.evaluation import Evaluation, Resources, Status
-from suite.formats.base import NotApplicableError
+from suite.formats.base import Format, NotApplicableError
 from suite.harness.bind import bind, check_names
 from suite.harness.compile import CompileError, Target
 from suite.harness.compilers import CompilerGaveUp, Compilers
+from suite.harness.conversions import Conversions
 from suite.harness.device import Compiled, DeviceFacts, DeviceFault
 from suite.harness.exchange import Exchange
 from suite.harness.judge import Verdict
@@ -76,6 +78,8 @@ class Evaluator:
         self._refs: dict[str, ProblemRef] = {}
         self._seed = secrets.randbits(62)  # no program can know it; verdicts do not depend on it
         self._compilers = Compilers(settings)
+        self._conversions = Conversions(settings.converters)
+        self._taken: set[tuple[Path, Format]] = set()  # conversions that the worker has
         self._spares: list[Worker] = []
         self._worker, self.facts = self._open(device)
         self._lock = _device_lock(self.facts, shared=settings.precision is None)
@@ -96,6 +100,7 @@ class Evaluator:
         for worker in (self._worker, *self._spares):
             worker.close()
         self._compilers.close()
+        self._conversions.close()
         self._exchange.close()
         self._hold_device.close()
 
@@ -116,6 +121,8 @@ class Evaluator:
         """Forgets a matrix, here and on the device."""
         self._held = {key for key in self._held if not key.startswith(matrix.digest)}
         self._refs = {k: ref for k, ref in self._refs.items() if ref.digest != matrix.digest}
+        self._taken = {one for one in self._taken if matrix.digest not in one[0].parts}
+        self._conversions.drop(matrix.digest)
         self._exchange.drop(matrix.digest)
         if not self._worker.running:
             return self._held.clear()
@@ -146,6 +153,20 @@ class Evaluator:
         texts = [program.text for program in programs]
         self._compilers.compile_ahead(texts, Target(self.facts.arch, dtype))
 
+    def convert_ahead(self, problem: Problem, programs: Sequence[KernelProgram]) -> None:
+        """Begins to convert a problem's matrix to what programs read, and does not wait for it.
+
+        What goes wrong is told by the programs' verdicts.
+        """
+        formats = []
+        for program in programs:
+            with suppress(ParseError):
+                formats += [] if program.unfinished else [parse(program.text).format]
+        with suppress(MatrixError, OSError, RuntimeError):
+            folder = self._exchange.put(problem)
+            wanted = [fmt for fmt in formats if (folder, fmt) not in self._taken]
+            self._conversions.begin(folder, problem.matrix.csr.shape, wanted)
+
     def binary(self, program: KernelProgram, dtype: DType) -> bytes:
         """Machine code of a program that compiles; equal codes behave alike.
 
@@ -164,6 +185,7 @@ class Evaluator:
         """
         self._worker.close()
         self._held.clear()
+        self._taken.clear()
         if self.facts.kind == "cuda":
             while len(self._spares) < self.settings.spares:
                 self._spares.append(Worker("suite.harness.services:cuda", self._arguments("cuda")))
@@ -304,10 +326,12 @@ class Evaluator:
         return key
 
     def _prepare(self, key: str, declaration: Declaration) -> Prepared:
-        prepared = self._worker.call(
-            "prepare", key, declaration.format, timeout=self.settings.load_s
-        )
+        folder, fmt = self._refs[key].folder, declaration.format
+        self._conversions.finish(folder, fmt)
+        prepared = self._worker.call("prepare", key, fmt, timeout=self.settings.load_s)
         assert isinstance(prepared, Prepared)
+        self._conversions.forget(folder, fmt)
+        self._taken.add((folder, fmt))
         return prepared
 
     def _open(self, device: str) -> tuple[Worker, DeviceFacts]:

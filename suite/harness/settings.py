@@ -34,6 +34,7 @@ class Settings:
         workspace_bytes: Scratch memory and derived arrays of one program; a quarter of the device's
             memory where that is less.
         compilers: Compiler processes; 0 for one per core.
+        converters: Processes that convert matrices ahead of their programs; 0 for one per core.
         spares: Workers that start in the background once a GPU's was lost, to replace the next.
         ordinal: Which GPU.
         exclusive: Whether nobody else may use the GPU for as long as the evaluator is open, so that
@@ -54,6 +55,7 @@ class Settings:
     output_bytes: int = OUTPUT_BYTES
     workspace_bytes: int = MAX_WORKSPACE
     compilers: int = 1
+    converters: int = 0
     spares: int = 2
     ordinal: int = 0
     exclusive: bool = False

@@ -60,6 +60,8 @@ class Fake:
 
     def compile_ahead(self, programs: Sequence[KernelProgram], dtype: DType) -> None: ...
 
+    def convert_ahead(self, problem: Problem, programs: Sequence[KernelProgram]) -> None: ...
+
     def binary(self, program: KernelProgram, dtype: DType) -> bytes:
         return program.text.encode()
 

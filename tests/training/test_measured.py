@@ -192,6 +192,8 @@ class Counting:
 
     def compile_ahead(self, programs: Sequence[KernelProgram], dtype: DType) -> None: ...
 
+    def convert_ahead(self, problem: Problem, programs: Sequence[KernelProgram]) -> None: ...
+
     def binary(self, program: KernelProgram, dtype: DType) -> bytes:
         return b"code"
 

@@ -63,6 +63,8 @@ class Fake:
 
     def compile_ahead(self, programs: Sequence[KernelProgram], dtype: DType) -> None: ...
 
+    def convert_ahead(self, problem: Problem, programs: Sequence[KernelProgram]) -> None: ...
+
     def binary(self, program: KernelProgram, dtype: DType) -> bytes:
         raise AssertionError("no text of this model is a program")
 

@@ -116,7 +116,8 @@ class _Lent:
         self._device = device
         self.facts, self.settings = device.facts, device.settings
         self.evaluate, self.compile_ahead = device.evaluate, device.compile_ahead
-        self.binary, self.load, self.release = device.binary, device.load, device.release
+        self.convert_ahead, self.binary = device.convert_ahead, device.binary
+        self.load, self.release = device.load, device.release
 
     def close(self) -> None:
         """Its owner does."""
