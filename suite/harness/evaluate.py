@@ -156,7 +156,8 @@ class Evaluator:
     def convert_ahead(self, problem: Problem, programs: Sequence[KernelProgram]) -> None:
         """Begins to convert a problem's matrix to what programs read, and does not wait for it.
 
-        What goes wrong is told by the programs' verdicts.
+        A single conversion is left to whoever needs it, who would only wait. What goes wrong is
+        told by the programs' verdicts.
         """
         formats = []
         for program in programs:
@@ -164,8 +165,10 @@ class Evaluator:
                 formats += [] if program.unfinished else [parse(program.text).format]
         with suppress(MatrixError, OSError, RuntimeError):
             folder = self._exchange.put(problem)
-            wanted = [fmt for fmt in formats if (folder, fmt) not in self._taken]
-            self._conversions.begin(folder, problem.matrix.csr.shape, wanted)
+            known = self._taken
+            wanted = [fmt for fmt in dict.fromkeys(formats) if (folder, fmt) not in known]
+            if len(wanted) > 1:
+                self._conversions.begin(folder, problem.matrix.csr.shape, wanted)
 
     def binary(self, program: KernelProgram, dtype: DType) -> bytes:
         """Machine code of a program that compiles; equal codes behave alike.

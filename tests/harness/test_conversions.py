@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from suite.baselines.files import baselines
 from suite.evaluation import Status
 from suite.formats.base import Format
 from suite.formats.bsr import Bsr
@@ -128,8 +129,10 @@ def test_processes_convert_and_a_failure_is_nobodys(exchange: Exchange) -> None:
 
 def test_verdicts_do_not_depend_on_it(tmp_path: Path) -> None:
     texts = [GOOD, GOOD.replace("format csr", "format nonsense"), "", GOOD.replace("+=", "-=")]
+    asked = Problem(Op.SPMV, matrix())
+    texts += [a.write(asked, 1)[0].text for a in baselines() if a.name in ("ell", "sell-sigma1")]
     programs = [KernelProgram("me", text) for text in texts]
-    programs.append(KernelProgram("me", GOOD, unfinished="no end"))
+    programs.insert(1, KernelProgram("me", GOOD, unfinished="no end"))
     with Evaluator("emulator", Settings(precision=None, cache=tmp_path, converters=1)) as judging:
         problems = [Problem(Op.SPMV, matrix(rows)) for rows in (40, 50)]
         plain = [judging.evaluate(problems[0], program).status for program in programs]
@@ -141,5 +144,5 @@ def test_verdicts_do_not_depend_on_it(tmp_path: Path) -> None:
             assert found == plain
         judging.convert_ahead(problems[0], programs)  # it is there
         judging.release(problems[0].matrix)
-    assert plain[0] is Status.OK
-    assert plain[1:3] == [Status.PARSE_ERROR] * 2
+    assert plain[0] is plain[-1] is plain[-2] is Status.OK
+    assert plain[1:4] == [Status.PARSE_ERROR] * 3
