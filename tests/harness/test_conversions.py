@@ -127,13 +127,13 @@ def test_processes_convert_and_a_failure_is_nobodys(exchange: Exchange) -> None:
         ahead.close()
 
 
-def test_verdicts_do_not_depend_on_it(tmp_path: Path) -> None:
+def test_verdicts_do_not_depend_on_it(cache: Path) -> None:
     texts = [GOOD, GOOD.replace("format csr", "format nonsense"), "", GOOD.replace("+=", "-=")]
     asked = Problem(Op.SPMV, matrix())
     texts += [a.write(asked, 1)[0].text for a in baselines() if a.name in ("ell", "sell-sigma1")]
     programs = [KernelProgram("me", text) for text in texts]
     programs.insert(1, KernelProgram("me", GOOD, unfinished="no end"))
-    with Evaluator("emulator", Settings(precision=None, cache=tmp_path, converters=1)) as judging:
+    with Evaluator("emulator", Settings(precision=None, cache=cache, converters=1)) as judging:
         problems = [Problem(Op.SPMV, matrix(rows)) for rows in (40, 50)]
         plain = [judging.evaluate(problems[0], program).status for program in programs]
         judging.release(problems[0].matrix)
