@@ -6,7 +6,9 @@ import os
 import shutil
 import tempfile
 import weakref
+from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 
@@ -47,9 +49,12 @@ class Exchange:
         return folder
 
     def drop(self, digest: str) -> None:
-        """Removes a matrix."""
+        """Removes a matrix, whoever may be writing beside its arrays."""
         if self._folder is not None:
-            shutil.rmtree(self._folder / digest, ignore_errors=True)
+            away = self._folder / f".{uuid4().hex}"  # where no writer finds it, and no ``put``
+            with suppress(FileNotFoundError):
+                os.rename(self._folder / digest, away)
+            shutil.rmtree(away, ignore_errors=True)
 
     def close(self) -> None:
         """Removes everything."""
