@@ -217,7 +217,7 @@ def best_of(rows: Iterable[Row], name: str) -> list[Row]:
 
 
 def _joined(hot: Row, cold: Row, name: str) -> Row:
-    if cold.author == hot.author:
+    if cold.key == hot.key:
         return dataclasses.replace(hot, author=name, detail=hot.author)
     times = {f.name: getattr(cold, f.name) for f in fields(cold) if f.name.startswith("cold_")}
     detail = f"{hot.author}; cold: {cold.author}"

@@ -283,3 +283,9 @@ def test_there_is_an_oracle_where_several_baselines_were_timed():
     assert [row.hot_us for row in metrics.oracle(timed)] == [1.0]
     emulated = [dataclasses.replace(r, hot_us=None, cold_us=None) for r in timed]
     assert metrics.oracle(emulated) == metrics.oracle(timed[1:]) == []
+
+
+def test_the_best_of_several_answers_has_the_best_hot_and_the_best_cold_time():
+    slow_cold = dataclasses.replace(right("m", 4.0), cold_us=100.0)
+    (best,) = metrics.best_of(several(right("m", 5.0), slow_cold), "m")
+    assert (best.hot_us, best.cold_us) == (4.0, 10.0)
