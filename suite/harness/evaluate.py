@@ -161,8 +161,11 @@ class Evaluator:
         """
         formats = []
         for program in programs:
-            with suppress(ParseError):
-                formats += [] if program.unfinished else [parse(program.text).format]
+            with suppress(ParseError, BindError, NotApplicableError):
+                if not program.unfinished:
+                    declaration = parse(program.text)
+                    check_names(declaration, problem.op, problem.dtype)
+                    formats.append(declaration.format)
         with suppress(MatrixError, OSError, RuntimeError):
             folder = self._exchange.put(problem)
             known = self._taken

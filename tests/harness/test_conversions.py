@@ -1,7 +1,11 @@
 """Conversions ahead are those that would have been done anyway, and can do without."""
 
+import itertools
 import shutil
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -146,3 +150,45 @@ def test_verdicts_do_not_depend_on_it(cache: Path) -> None:
         judging.release(problems[0].matrix)
     assert plain[0] is plain[-1] is plain[-2] is Status.OK
     assert plain[1:4] == [Status.PARSE_ERROR] * 3
+
+
+def test_a_matrix_that_is_dropped_while_it_is_converted_leaves_nothing(exchange: Exchange) -> None:
+    of, over = matrix(), threading.Event()
+    root = exchange.put(Problem(Op.SPMV, of)).parent
+    layout = Sell().convert(of.csr)
+
+    def write() -> None:
+        while not over.is_set():
+            with suppress(OSError):
+                conversions._write(conversions._place(root / "f32", Sell(c=at())), layout, 1.0)
+
+    at = itertools.count(1).__next__
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(200):
+            folder = put(exchange, of)
+            assert (folder / "indptr.npy").exists()
+            time.sleep(0.001)
+            exchange.drop(of.digest)
+            assert not root.exists()
+    finally:
+        over.set()
+        writer.join()
+
+
+def test_nothing_is_converted_for_programs_that_get_no_format(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Format] = []
+    monkeypatch.setattr(
+        Conversions, "begin", lambda _, folder, shape, formats: begun.extend(formats)
+    )
+    lacks = [f"format {name}" for name in ("sell", "ell", "hyb")]  # and names the arrays of CSR
+    programs = [KernelProgram("me", GOOD.replace("format csr", name)) for name in lacks]
+    asked = Problem(Op.SPMV, matrix())
+    with Evaluator("emulator", Settings(precision=None, cache=cache, converters=1)) as judging:
+        judging.convert_ahead(asked, programs)
+        found = [judging.evaluate(asked, program).status for program in programs]
+    assert found == [Status.BIND_ERROR] * 3
+    assert not begun
