@@ -55,8 +55,7 @@ class Prepared:
     Attributes:
         sizes: Every integer that a program may name.
         nbytes: Bytes of each array.
-        conversion_ms: Host time of the conversion, of one core; with others beside it if it was
-            done ahead.
+        conversion_ms: Time of one of the host's cores in the conversion.
     """
 
     sizes: dict[str, int]

@@ -14,7 +14,7 @@ import scipy.sparse
 
 from suite.baselines.files import baselines
 from suite.evaluation import Status
-from suite.formats.base import Format
+from suite.formats.base import Format, Layout
 from suite.formats.bsr import Bsr
 from suite.formats.coo import Coo
 from suite.formats.csr import Csr
@@ -181,9 +181,7 @@ def test_nothing_is_converted_for_programs_that_get_no_format(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[Format] = []
-    monkeypatch.setattr(
-        Conversions, "begin", lambda _, folder, shape, formats: begun.extend(formats)
-    )
+    monkeypatch.setattr(Conversions, "begin", lambda *given: begun.extend(given[-1]))
     lacks = [f"format {name}" for name in ("sell", "ell", "hyb")]  # and names the arrays of CSR
     programs = [KernelProgram("me", GOOD.replace("format csr", name)) for name in lacks]
     asked = Problem(Op.SPMV, matrix())
@@ -192,3 +190,17 @@ def test_nothing_is_converted_for_programs_that_get_no_format(
         found = [judging.evaluate(asked, program).status for program in programs]
     assert found == [Status.BIND_ERROR] * 3
     assert not begun
+
+
+def test_a_conversion_costs_what_a_core_did_and_not_how_long_it_waited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = Ell.convert
+
+    def crowded(fmt: Ell, csr: scipy.sparse.csr_array) -> Layout:
+        time.sleep(0.3)
+        return plain(fmt, csr)
+
+    monkeypatch.setattr(Ell, "convert", crowded)
+    _, milliseconds = conversions.convert(matrix().csr, Ell())
+    assert 0 < milliseconds < 200
