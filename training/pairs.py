@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_compl
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import groupby
+from itertools import groupby, product
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
@@ -161,11 +161,10 @@ class _Verifier:
                 assert coming is not None
                 matrix = coming.result()
                 coming = ahead.submit(self._prepare, following) if following else None
-                for dtype in DType:
-                    texts = [row["text"] for row in group if row["dtype"] == dtype.value]
-                    programs = [KernelProgram(AUTHOR, text) for text in texts]
-                    problem = Problem(Op.SPMV, matrix, 1, dtype)
-                    self._evaluator.convert_ahead(problem, programs)
+                for op, dtype in product(Op, DType):
+                    mine = [r for r in group if (r["op"], r["dtype"]) == (op.value, dtype.value)]
+                    programs = [KernelProgram(AUTHOR, row["text"]) for row in mine]
+                    self._evaluator.convert_ahead(Problem(op, matrix, 1, dtype), programs)
                 found += [self._judged(matrix, row) for row in group]
                 self._evaluator.release(matrix)
         target = _target(self._config, path)

@@ -16,6 +16,7 @@ from typing import Any
 
 from suite.evaluation import Evaluation, Resources, Status
 from suite.formats.base import Format, NotApplicableError
+from suite.formats.csr import Csr
 from suite.harness.bind import bind, check_names
 from suite.harness.compile import CompileError, Target
 from suite.harness.compilers import CompilerGaveUp, Compilers
@@ -168,7 +169,7 @@ class Evaluator:
                     formats.append(declaration.format)
         with suppress(MatrixError, OSError, RuntimeError):
             folder = self._exchange.put(problem)
-            known = self._taken
+            known = {*self._taken, (folder, Csr())}  # which costs nothing
             wanted = [fmt for fmt in dict.fromkeys(formats) if (folder, fmt) not in known]
             if len(wanted) > 1:
                 self._conversions.begin(folder, problem.matrix.csr.shape, wanted)
