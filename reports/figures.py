@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from reports.intervals import Figure, geometric, share
 from suite.author import Kind
-from suite.drawn import KS
 from suite.metrics import (
     BEST,
     CACHES,
@@ -18,7 +17,7 @@ from suite.metrics import (
     Cache,
     Reference,
     best_of_drawn,
-    drawn_answers,
+    draws,
     judged,
     oracle,
     ratios,
@@ -86,18 +85,21 @@ def _author(rows: Sequence[Row], everyone: Sequence[Row]) -> Iterator[tuple[str,
         yield "compile_rate", share([row.status.compiled for row in asked], problems)
     if asked:
         yield "correct_rate", share([row.ok for row in asked], problems)
-    ks = [k for k in KS if 1 < k <= max(map(len, drawn_answers(rows)), default=1)]
     for cache in CACHES:
         for author in REFERENCES:
             reference = reference_times(everyone, author, cache)
             found = compared(rows, reference, cache)
             if found:
                 yield f"speedup_vs_{author}.{cache}", ratio(found)
-            for k in ks:
-                best = best_of_drawn(rows, k, reference, cache)
-                if best:
-                    name = f"best_of_{k}_vs_{author}.{cache}"
-                    yield name, geometric(list(best.values()), list(best))
+            for k in draws(rows):
+                if best := best_of(rows, k, reference, cache):
+                    yield f"best_of_{k}_vs_{author}.{cache}", best
+
+
+def best_of(rows: Sequence[Row], k: int, reference: Reference, cache: Cache) -> Figure | None:
+    """The best of k drawn answers, over the problems with so many; None where there are none."""
+    found = best_of_drawn(rows, k, reference, cache)
+    return geometric(list(found.values()), list(found)) if found else None
 
 
 def compared(rows: Sequence[Row], reference: Reference, cache: Cache) -> list[tuple[Row, float]]:

@@ -10,9 +10,9 @@ from reports.intervals import Figure, share
 from reports.text import interval, titled
 from reports.view import View
 from suite.author import Kind
-from suite.drawn import KS, pass_at
+from suite.drawn import KS
 from suite.evaluation import Status
-from suite.metrics import BEST, judged
+from suite.metrics import BEST, judged, pass_at
 from suite.record import Row
 
 BASELINES = "baselines"
@@ -33,12 +33,8 @@ def right(rows: Iterable[Row]) -> Figure | None:
 
 def passed(rows: Iterable[Row], k: int) -> Figure | None:
     """pass@k over the problems with at least k answers; None where there are none."""
-    problems: dict[str, list[bool]] = {}
-    for row in judged(rows):
-        problems.setdefault(row.problem_key, []).append(row.ok)
-    enough = {key: found for key, found in problems.items() if len(found) >= k}
-    values = [pass_at(k, sum(found), len(found)) for found in enough.values()]
-    return share(values, list(enough)) if values else None
+    found = pass_at(rows, k)
+    return share(list(found.values()), list(found)) if found else None
 
 
 def outcomes(view: View) -> Table:

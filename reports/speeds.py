@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from reports.document import Table
-from reports.intervals import Figure, geometric, share
+from reports.figures import best_of
+from reports.intervals import share
 from reports.noise import Verdict, counts, judge_ratio
 from reports.text import interval, number, percent, titled
 from reports.view import MAIN, View
 from suite.author import Kind
-from suite.drawn import KS
-from suite.metrics import BEST, REFERENCES, Cache, best_of_drawn, drawn_answers
-from suite.record import Row
+from suite.metrics import BEST, REFERENCES, Cache, draws
 
 PS = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 4.0)  # of fast_p
 _FAILURE_NOTE = "A failure counts as a tenth of the reference."
@@ -143,18 +142,18 @@ def drawn(view: View) -> Table:
     lines: list[tuple[str, ...]] = []
     runs, rules = [], []
     asked = [(label, name) for label in view.labels for name in view.models]
-    most = max((len(one) for at in asked for one in _answers(view, *at)), default=1)
-    ks = [k for k in KS if 1 < k <= most]
+    ks = max((draws(view.of(*at)) for at in asked), key=len, default=[])
     for label in view.labels:
         rules.append(len(lines))
-        for author in (name for name in view.models if _answers(view, label, name)):
+        for author in (name for name in view.models if draws(view.of(label, name))):
             for against in REFERENCES:
                 figure = view.speedup(label, author, against)
                 if figure is None:
                     continue
                 first = titled(label) if rules[-1] == len(lines) else ""
                 named = _named(author) if against == REFERENCES[0] else ""
-                best = [_best_of(view, label, author, against, k) for k in ks]
+                mine, reference = view.of(label, author), view.reference(label, against)
+                best = [best_of(mine, k, reference, "hot") for k in ks]
                 lines.append((first, named, f"`{against}`", *map(interval, (figure, *best))))
                 runs.append(view.run(label, author))
     return Table(
@@ -168,16 +167,6 @@ def drawn(view: View) -> Table:
         note="Best of k: the fastest of k programs drawn from those of a problem, in the geometric"
         f" mean over all draws and then over matrices. {_FAILURE_NOTE}",
     )
-
-
-def _answers(view: View, label: str, author: str) -> list[list[Row]]:
-    return drawn_answers(view.of(label, author))
-
-
-def _best_of(view: View, label: str, author: str, against: str, k: int) -> Figure | None:
-    reference = view.reference(label, against)
-    best = best_of_drawn(view.of(label, author), k, reference, "hot")
-    return geometric(list(best.values()), list(best)) if best else None
 
 
 def fast_p(view: View) -> Table:

@@ -16,7 +16,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from statistics import median
+from statistics import fmean, median
 from typing import Literal
 
 from suite import drawn
@@ -141,11 +141,16 @@ def drawn_answers(rows: Iterable[Row]) -> list[list[Row]]:
     return list(problems.values()) if any(len(one) > 1 for one in problems.values()) else []
 
 
-def pass_at(rows: Iterable[Row], k: int) -> float | None:
-    """Chance that one of k drawn answers is right, over the problems with so many."""
+def draws(rows: Iterable[Row]) -> list[int]:
+    """How many answers may be drawn: each k above 1 of ``drawn.KS`` for which there are enough."""
+    most = max(map(len, drawn_answers(rows)), default=1)
+    return [k for k in drawn.KS if 1 < k <= most]
+
+
+def pass_at(rows: Iterable[Row], k: int) -> dict[str, float]:
+    """Chance that one of k drawn answers to each problem with so many is right, by its key."""
     enough = [one for one in drawn_answers(rows) if len(one) >= k]
-    chances = [drawn.pass_at(k, count(one, Status.OK), len(one)) for one in enough]
-    return math.fsum(chances) / len(chances) if chances else None
+    return {one[0].problem_key: drawn.pass_at(k, count(one, Status.OK), len(one)) for one in enough}
 
 
 def best_of_drawn(
@@ -266,8 +271,8 @@ def collect(rows: Sequence[Row], everyone: Sequence[Row]) -> dict[str, float]:
         "wall_ms_median": _median(r.wall_ms for r in rows),
         "emulated_us_median": _median(r.emulated_us for r in rows),
     }
-    ks = [k for k in drawn.KS if 1 < k <= max(map(len, drawn_answers(rows)), default=0)]
-    found |= {f"pass_at_{k}": pass_at(rows, k) for k in ks}
+    ks = draws(rows)
+    found |= {f"pass_at_{k}": fmean(pass_at(rows, k).values()) for k in ks}
     for cache in CACHES:
         for author in REFERENCES:
             reference = reference_times(everyone, author, cache)
